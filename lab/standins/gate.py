@@ -50,8 +50,11 @@ class Exchange:
         """Wait for the instant of the answer."""
         await _sleep_until(self.due)
 
-    def written(self) -> None:
-        """Note that the answer's last byte was written, the first time this is said."""
+    def writing(self) -> None:
+        """Note the instant just before the answer's last byte, the first time this is said.
+
+        After the write would be too late: the client may have read it before we run again.
+        """
         if not self.row.elapsed_ms:
             self.row.elapsed_ms = (time.perf_counter() - self.began) * 1000
 
@@ -123,7 +126,7 @@ class Gate:
         try:
             await answer(scope, receive, self._held(exchange, send))
         finally:
-            exchange.written()
+            exchange.writing()
             self.journal.add(row)
 
     def _without_sdk(self, scope: Scope, headers: Mapping[str, str], row: Row) -> Response | None:
@@ -158,12 +161,10 @@ class Gate:
             # The stand-ins send no notifications, so a stream's first message is the answer.
             if streams and row.http == "POST" and b"event: message" in message.get("body", b""):
                 await exchange.until_due()
-                await send(message)
-                exchange.written()
-                return
+                exchange.writing()
+            elif not streams and not message.get("more_body", False):
+                exchange.writing()
             await send(message)
-            if not streams and not message.get("more_body", False):
-                exchange.written()
 
         return held
 

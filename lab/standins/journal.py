@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -51,6 +52,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._rows: list[Row] = []
+        self._writing = threading.Lock()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("", encoding="utf-8")
 
@@ -62,10 +64,10 @@ class Journal:
         """Write the rows that wait."""
         self._write(self._take())
 
-    async def flush_for_ever(self) -> None:
-        """Flush twice a second until cancelled; the last flush is the caller's."""
+    async def flush_for_ever(self, every_seconds: float = FLUSH_SECONDS) -> None:
+        """Flush until cancelled; the last flush is the caller's."""
         while True:
-            await asyncio.sleep(FLUSH_SECONDS)
+            await asyncio.sleep(every_seconds)
             # Taken here, written there: a row added meanwhile must find the new list.
             await asyncio.to_thread(self._write, self._take())
 
@@ -75,5 +77,6 @@ class Journal:
 
     def _write(self, rows: list[Row]) -> None:
         if rows:
-            with self._path.open("a", encoding="utf-8") as file:
+            # The last flush may meet a write under way.
+            with self._writing, self._path.open("a", encoding="utf-8") as file:
                 file.writelines(row.line() for row in rows)

@@ -154,9 +154,11 @@ class Gate:
                 streams = given.get(b"content-type", "").startswith("text/event-stream")
                 if not streams:
                     await exchange.until_due()
-                await send(message)
+                if given.get(b"content-length") == "0":
+                    exchange.writing()  # the head is the whole answer
                 row.status = message["status"]
                 self._note_session(row, given.get(SESSION.encode()))
+                await send(message)
                 return
             # The stand-ins send no notifications, so a stream's first message is the answer.
             if streams and row.http == "POST" and b"event: message" in message.get("body", b""):

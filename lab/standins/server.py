@@ -18,8 +18,10 @@ The SDK adds what it gives for nothing: every handshake revision it knows, and 2
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import mcp_types
@@ -139,7 +141,16 @@ class Standin:
         if self._guard.refuses_key(context.request.headers):  # type: ignore[union-attr]
             text = mcp_types.TextContent(text=context7_answers.INVALID_KEY)
             return mcp_types.CallToolResult(content=[text])
-        return mcp_types.CallToolResult(content=self._posture.answer(params.name, arguments))
+        canonical = json.dumps(arguments, sort_keys=True)
+        return mcp_types.CallToolResult(
+            content=_answer(self._posture.label, params.name, canonical)
+        )
+
+
+@lru_cache(maxsize=2048)
+def _answer(label: str, tool: str, canonical: str) -> list[mcp_types.ContentBlock]:
+    """Answer a call; made up once, as the text costs a sixth of what a request does."""
+    return POSTURES[label].answer(tool, json.loads(canonical))
 
 
 def _failed(text: str) -> mcp_types.CallToolResult:

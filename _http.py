@@ -1,0 +1,452 @@
+"""One keep-alive HTTP/1.1 connection on a non-blocking socket, parsed by httptools.
+
+Why not a library's: a load generator that is slower than the server measures itself. Per call a
+raw socket with one permanently started read watcher costs 0.64 of gevent's own sockets, and no
+library on gevent offers every instant of a streamed reply and stopping at ours while the stream
+stays open.
+
+Rules for whoever edits this file:
+
+* The watcher is started once and never per request. Its callback may only switch to the greenlet
+  that is recorded as waiting, or notice that an idle connection died; it must not raise.
+* Any way out of `exchange` other than a whole reply on a connection that may live on closes it:
+  kills and timeouts arrive as exceptions out of `hub.switch()`.
+* A descriptor is closed after its watcher, or the watcher fires for the next socket's number.
+* gevent's timers resume what was left of their period when started again: make a new one.
+"""
+
+from __future__ import annotations
+
+import errno
+import ssl
+import struct
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from gevent import Timeout as _Alarm
+from gevent import get_hub, getcurrent
+from gevent.monkey import get_original
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from _failures import MCPError, Timeout, TransportError
+from _tls import TLSPipe
+
+if TYPE_CHECKING:
+    from _origin import Origin
+    from _reply import Reply
+    from mcp_client import Trace
+
+_Socket = get_original("socket", "socket")
+_SOL_SOCKET, _SO_ERROR, _SO_LINGER = 1, 4, 13
+_IPPROTO_TCP, _TCP_NODELAY = 6, 1
+_MSG_PEEK = 2
+_READ_SIZE = 65536
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+_GRACE_FOR_ERROR_BODY = 1.0  # seconds an error status waits for its body; some never end it
+
+
+class Connection:
+    """A connection to an origin, opened when first used and again after it was closed.
+
+    `cookies` holds the Set-Cookie values of the last reply. Used by one greenlet at a time.
+    """
+
+    __slots__ = (
+        "_complete",
+        "_deadline",
+        "_headers",
+        "_hub",
+        "_idle_since",
+        "_interim",
+        "_keep_alive",
+        "_now",
+        "_origin",
+        "_parser",
+        "_pipe",
+        "_reply",
+        "_sock",
+        "_stale",
+        "_timer",
+        "_timer_ends",
+        "_trace",
+        "_waiter",
+        "_watcher",
+        "cookies",
+    )
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+        self._hub = get_hub()
+        self._sock: Any = None
+        self._watcher: Any = None
+        self._pipe: TLSPipe | None = None
+        self._parser: Any = None
+        self._waiter: Any = None
+        self._stale = False
+        self._timer: Any = None
+        self._timer_ends = 0.0
+        self._deadline = 0.0
+        self._idle_since = 0.0
+        self._reply: Reply = None  # type: ignore[assignment]
+        self._trace: Trace = None  # type: ignore[assignment]
+        self._headers: dict[bytes, bytes] = {}
+        self._interim = False
+        self._complete = False
+        self._keep_alive = False
+        self._now = 0.0
+        self.cookies: list[bytes] = []
+
+    def exchange(self, data: bytes, reply: Reply, trace: Trace, timeout: float) -> None:
+        """Send a request and read until `reply` is decided, within `timeout` seconds.
+
+        Sets the instants of `trace`. Raises Timeout and TransportError; what is wrong with the
+        reply itself, `reply.result()` says. The connection is then either ready for `settle` or
+        closed.
+        """
+        now = perf_counter()
+        deadline = now + timeout
+        try:
+            if self._sock is None or self._stale or self._died_idle(now):
+                self._open(trace, deadline)
+            self._deadline = deadline
+            if self._timer is None or self._timer_ends > deadline:
+                self._arm(timeout)
+            self._reply = reply
+            self._trace = trace
+            self._headers = {}
+            if self.cookies:
+                self.cookies = []
+            self._complete = self._keep_alive = self._interim = False
+            self._write(data)
+            trace.sent = perf_counter()
+            trace.sent_bytes += len(data)
+            self._read_reply(reply, trace)
+        except BaseException:
+            self.close(abort=True)
+            raise
+
+    def settle(self, patience: float) -> bool:
+        """Off the clock: read the short rest of an ended stream, so that the connection can be
+        used again. Waits `patience` seconds at most, then closes; false where it had to."""
+        trace = self._trace
+        if self._sock is None:
+            return True
+        if not self._complete and patience > 0.0:
+            self._deadline = perf_counter() + patience
+            self._arm(patience)
+            try:
+                while not self._complete and self._read_some():
+                    pass
+            except Timeout:
+                pass
+            except MCPError:
+                self.close()
+                return True
+            except BaseException:
+                self.close(abort=True)
+                raise
+        trace.ended = self._now
+        if self._complete and self._keep_alive and not self._stale:
+            self._idle_since = self._now
+            return True
+        self.close(abort=not self._complete)
+        return self._complete
+
+    def close(self, abort: bool = False) -> None:
+        """Close, by a reset with `abort`: a stream that the server holds open would else leave a
+        port in TIME_WAIT for each call."""
+        sock, self._sock = self._sock, None
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer.close()
+            self._timer = None
+        if self._watcher is not None:
+            self._watcher.stop()
+            self._watcher.close()
+            self._watcher = None
+        self._pipe = self._parser = None
+        if sock is not None:
+            if abort:
+                try:
+                    sock.setsockopt(_SOL_SOCKET, _SO_LINGER, _RESET_ON_CLOSE)
+                except OSError:
+                    pass
+            sock.close()
+
+    # ---- opening
+
+    def _open(self, trace: Trace, deadline: float) -> None:
+        self.close()
+        self._stale = False
+        limit = min(self._origin.connect_timeout, deadline - perf_counter())
+        alarm = _Alarm(max(limit, 0.001))
+        alarm.start()
+        try:
+            self._connect()
+            trace.connected = perf_counter()
+            if self._origin.secure:
+                self._secure()
+                trace.secured = perf_counter()
+        except _Alarm as expired:
+            if expired is not alarm:
+                raise
+            raise Timeout("connect timeout") from None
+        finally:
+            alarm.close()
+        self._parser = HttpResponseParser(self)
+        self._watcher.start(self._on_readable)
+
+    def _connect(self) -> None:
+        failure: MCPError | None = None
+        for family, address in self._origin.addresses():
+            self._sock = _Socket(family, 1)
+            self._sock.setblocking(False)
+            self._watcher = self._hub.loop.io(self._sock.fileno(), 1)
+            number = self._sock.connect_ex(address)
+            if number == errno.EINPROGRESS:
+                self._wait_writable()
+                number = self._sock.getsockopt(_SOL_SOCKET, _SO_ERROR)
+            if number == 0:
+                self._sock.setsockopt(_IPPROTO_TCP, _TCP_NODELAY, 1)
+                return
+            failure = _transport_error(number)
+            self.close()
+        raise failure or TransportError("host name not found")
+
+    def _secure(self) -> None:
+        proxy = self._origin.proxy
+        if proxy is not None:
+            self._ask_proxy(proxy.authorization)
+        pipe = TLSPipe(self._origin.tls, self._origin.host)
+        while not pipe.handshake():
+            self._send_all(pipe.outgoing())
+            pipe.receive(self._recv_or_fail())
+        self._send_all(pipe.outgoing())
+        self._pipe = pipe
+
+    def _ask_proxy(self, authorization: str) -> None:
+        target = f"{self._origin.host}:{self._origin.port}"
+        if ":" in self._origin.host:
+            target = f"[{self._origin.host}]:{self._origin.port}"
+        head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
+        if authorization:
+            head += f"Proxy-Authorization: {authorization}\r\n"
+        self._send_all((head + "\r\n").encode())
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            answer += self._recv_or_fail()
+            if len(answer) > _READ_SIZE:
+                raise TransportError("malformed reply of the proxy")
+        status = answer.split(b" ", 2)[1:2]
+        if status != [b"200"]:
+            raise TransportError("proxy refused the connection")
+
+    def _recv_or_fail(self) -> bytes:
+        self._hub.wait(self._watcher)
+        data: bytes = self._sock.recv(_READ_SIZE)
+        if not data:
+            raise TransportError("connection closed")
+        return data
+
+    # ---- writing
+
+    def _write(self, data: bytes) -> None:
+        if self._pipe is not None:
+            data = self._pipe.encrypt(data)
+        try:
+            sent = self._sock.send(data)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            raise _transport_error(error.errno) from None
+        if sent != len(data):
+            self._send_all(data[sent:])
+
+    def _send_all(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self._sock.send(view) :]
+            except BlockingIOError:
+                self._wait_writable()
+            except OSError as error:
+                raise _transport_error(error.errno) from None
+
+    def _wait_writable(self) -> None:
+        # Bytes of an early reply would wake us again and again before the socket takes more.
+        reading = self._parser is not None
+        if reading:
+            self._watcher.stop()
+        watcher = self._hub.loop.io(self._sock.fileno(), 2)
+        self._waiter = getcurrent()
+        try:
+            watcher.start(self._waiter.switch)
+            self._hub.switch()
+        finally:
+            self._waiter = None
+            watcher.stop()
+            watcher.close()
+        if reading:
+            self._watcher.start(self._on_readable)
+
+    # ---- reading
+
+    def _read_reply(self, reply: Reply, trace: Trace) -> None:
+        open_ended = True
+        try:
+            while open_ended and not self._complete and not reply.done:
+                open_ended = self._read_some()
+        except Timeout:
+            if reply.status < 400:
+                raise
+        except TransportError:
+            if reply.status < 400 and not (reply.status and reply.kind == "sse"):
+                raise
+        if reply.status == 0:
+            raise TransportError("connection closed")
+        if not reply.done:
+            reply.finish(self._complete or (not open_ended and self._ends_with_connection()))
+        trace.replied = self._now
+        trace.status = reply.status
+
+    def _read_some(self) -> bool:
+        """Wait for bytes and parse them; false at the end of the connection."""
+        self._waiter = getcurrent()
+        try:
+            self._hub.switch()
+        finally:
+            self._waiter = None
+        try:
+            data = self._sock.recv(_READ_SIZE)
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            raise _transport_error(error.errno) from None
+        self._now = perf_counter()
+        self._trace.received_bytes += len(data)
+        if self._pipe is not None and data:
+            data = self._pipe.decrypt(data)
+            if not data:
+                return not self._pipe.ended
+        if not data:
+            self._keep_alive = False
+            return False
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError as error:
+            if error.__context__ is not None and not isinstance(error.__context__, HttpParserError):
+                raise error.__context__ from None
+            if not self._complete:
+                raise TransportError("malformed HTTP reply") from None
+            self._keep_alive = False  # bytes after a whole reply: take it, and start afresh
+        except HttpParserUpgrade:
+            raise TransportError("unexpected protocol upgrade") from None
+        return True
+
+    def _ends_with_connection(self) -> bool:
+        headers = self._headers
+        return b"content-length" not in headers and b"transfer-encoding" not in headers
+
+    # ---- httptools' callbacks
+
+    def on_message_begin(self) -> None:
+        if self._complete:
+            self._keep_alive = False
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        name = name.lower()
+        self._headers[name] = value
+        if name == b"set-cookie":
+            self.cookies.append(value)
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        self._interim = status < 200
+        if self._interim or self._complete:
+            return
+        self._trace.headers = self._now
+        self._reply.begin(status, self._headers)
+        if status >= 400 and not self._reply.done:
+            limit = perf_counter() + _GRACE_FOR_ERROR_BODY
+            if limit < self._deadline:
+                self._deadline = limit
+                self._arm(_GRACE_FOR_ERROR_BODY)
+
+    def on_body(self, chunk: bytes) -> None:
+        if not self._complete and self._reply.feed(chunk) and not self._trace.first_event:
+            self._trace.first_event = self._now
+
+    def on_message_complete(self) -> None:
+        if self._interim:
+            self._headers = {}
+            return
+        if not self._complete:
+            self._complete = True
+            self._keep_alive = self._parser.should_keep_alive()
+
+    # ---- the hub's callbacks: they must not raise
+
+    def _on_readable(self) -> None:
+        waiter = self._waiter
+        if waiter is not None:
+            waiter.switch()
+        else:
+            self._on_idle_readable()
+
+    def _on_idle_readable(self) -> None:
+        try:
+            if self._pipe is not None:
+                data = self._sock.recv(_READ_SIZE)
+                if data and not self._pipe.decrypt(data) and not self._pipe.ended:
+                    return  # a session ticket, or another message of TLS's own
+        except BlockingIOError:
+            return
+        except Exception:  # noqa: BLE001, S110 - whatever it was, the connection is of no more use
+            pass
+        self._stale = True
+        if self._watcher is not None:
+            self._watcher.stop()
+
+    def _died_idle(self, now: float) -> bool:
+        """Has the server closed while nobody looked? The hub may not have told us yet."""
+        if self._pipe is not None or now - self._idle_since < 0.05:
+            return False
+        try:
+            self._sock.recv(1, _MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
+
+    def _arm(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer.close()
+        self._timer = self._hub.loop.timer(seconds)
+        self._timer_ends = perf_counter() + seconds
+        self._timer.start(self._on_timer, update=True)
+
+    def _on_timer(self) -> None:
+        left = self._deadline - perf_counter()
+        if left > 0.0005 and self._waiter is not None:
+            self._arm(left)
+            return
+        self._timer.close()
+        self._timer = None
+        if self._waiter is not None:
+            self._waiter.throw(Timeout("timeout"))
+
+
+def _transport_error(number: int | None) -> TransportError:
+    if number in (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED):
+        return TransportError("connection reset")
+    if number == errno.ECONNREFUSED:
+        return TransportError("connection refused")
+    if number in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+        return TransportError("host unreachable")
+    if number in (errno.EMFILE, errno.ENFILE):
+        return TransportError("too many open files")
+    if number == errno.ETIMEDOUT:
+        return TransportError("connection timed out")
+    return TransportError(f"connection failed, {errno.errorcode.get(number or 0, 'unknown')}")

@@ -1,0 +1,344 @@
+"""One HTTP reply to one JSON-RPC message, read as it arrives; no I/O.
+
+A connection calls `begin` at the end of the headers, `feed` with each piece of the decoded
+transfer, and `finish` once the body is over, whole or cut. As soon as `done` is true the reply
+has been decided and nothing more need be read; `result` then returns or raises.
+
+Which message is the reply (mcp-wire: transports, "Sending Messages to the Server"):
+
+* one with our id, also where a gateway turned 7 into "7" or 7.0;
+* an error without a usable id (null, "", "server-error", none), as it answers this POST;
+* never a request or a notification, and never another id.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from typing import Any, Callable
+
+from orjson import JSONDecodeError, loads
+
+from _failures import (
+    HTTPStatusError,
+    MCPError,
+    ProtocolError,
+    RPCError,
+    SessionLost,
+    says_session_is_gone,
+    status_failure,
+)
+from _sse import Event, SSEParser
+
+Message = Any  # a decoded JSON document: a dict for all that is well formed
+
+ERROR_BODY_LIMIT = 65536  # bytes of an error reply that are looked at for a JSON-RPC code
+_IDS_OF_NOBODY = (None, "", "server-error")
+_ANSWER, _ERROR, _IGNORED = 1, 2, 3
+
+
+class Reply:
+    """What came back for one request, or for one message that only wants a status.
+
+    `request_id` is None for a notification, a response of ours and a DELETE. `on_request` is
+    called with each request of the server's in the stream. Raises nothing before `result`.
+    """
+
+    __slots__ = (
+        "_batches",
+        "_body_of",
+        "_chunks",
+        "_in_session",
+        "_inflate",
+        "_on_request",
+        "_sse",
+        "_tried",
+        "done",
+        "failure",
+        "foreign",
+        "headers",
+        "kind",
+        "message",
+        "notifications",
+        "request_id",
+        "size",
+        "status",
+    )
+
+    def __init__(
+        self,
+        request_id: int | None,
+        *,
+        in_session: bool = False,
+        batches: bool = False,
+        on_request: Callable[[dict[str, Any]], None] | None = None,
+    ) -> None:
+        self.request_id = request_id
+        self._in_session = in_session
+        self._batches = batches
+        self._on_request = on_request
+        self.notifications = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what came, as another reply to the same message follows (a redirect's)."""
+        self.status = 0
+        self.headers: dict[bytes, bytes] = {}
+        self.kind = ""
+        self.done = False
+        self.failure: MCPError | None = None
+        self.message: Message = None
+        self.size = 0
+        self.foreign = False
+        self._chunks: list[bytes] = []
+        self._sse: SSEParser | None = None
+        self._inflate: Any = None
+        self._tried = 0
+        self._body_of = _IGNORED
+
+    @property
+    def last_event_id(self) -> str:
+        return self._sse.last_id if self._sse is not None else ""
+
+    @property
+    def retry_ms(self) -> int | None:
+        return self._sse.retry_ms if self._sse is not None else None
+
+    def begin(self, status: int, headers: dict[bytes, bytes]) -> None:
+        """The head has arrived; header names are in lower case."""
+        self.status = status
+        self.headers = headers
+        if self.request_id is None or 300 <= status < 400:
+            self.done = True
+            return
+        media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if status >= 400:
+            self._body_of = _ERROR
+        elif status in (202, 204):
+            self._fail(ProtocolError(f"HTTP {status} to a request"))
+            return
+        else:
+            self._body_of = _ANSWER
+        if media_type == b"application/json":
+            self.kind = "json"
+        elif media_type == b"text/event-stream":
+            self.kind = "sse"
+            self._sse = SSEParser()
+        elif self._body_of == _ANSWER:
+            if media_type:
+                named = media_type.decode("latin-1")[:60]
+                self._fail(ProtocolError(f"unexpected content-type {named}"))
+            else:
+                self._fail(ProtocolError("missing content-type"))
+            return
+        encoding = headers.get(b"content-encoding")
+        if encoding is not None:
+            self._decode_as(encoding.strip().lower())
+
+    def _decode_as(self, encoding: bytes) -> None:
+        if encoding in (b"gzip", b"x-gzip", b"deflate"):
+            self._inflate = zlib.decompressobj(47)  # 32 + 15: gzip or zlib, whichever it is
+        elif encoding not in (b"", b"identity"):
+            named = encoding.decode("latin-1")[:20]
+            self._fail(ProtocolError(f"unsupported content-encoding {named}"))
+
+    def _fail(self, failure: MCPError) -> None:
+        self.failure = failure
+        self.done = True
+
+    def feed(self, chunk: bytes) -> bool:
+        """Take the next bytes of the body; true if they held something of the answer's."""
+        if self.done:
+            return False
+        if self._inflate is not None:
+            try:
+                chunk = self._inflate.decompress(chunk)
+            except zlib.error:
+                if self._body_of == _ERROR:
+                    self.done = True
+                else:
+                    self._fail(ProtocolError("bad gzip body"))
+                return False
+        self.size += len(chunk)
+        if self._sse is not None:
+            events = self._sse.feed(chunk)
+            for event in events:
+                self._take(event)
+                if self.done:
+                    return True
+            return bool(events)
+        self._chunks.append(chunk)
+        if self._body_of == _ERROR:
+            if self.size > ERROR_BODY_LIMIT:
+                self.done = True
+        elif chunk[-1:] == b"}" and b"content-length" not in self.headers:
+            self._try_early()
+        return True
+
+    def _try_early(self) -> None:
+        # A server may send whole JSON in a chunked body that it never ends. Each failed attempt
+        # doubles the size at which the next is made, so that a long body costs no more than 2x.
+        if self.size < 2 * self._tried:
+            return
+        self._tried = self.size
+        try:
+            message = loads(b"".join(self._chunks))
+        except JSONDecodeError:
+            return
+        self._consider_document(message)
+
+    def finish(self, whole: bool) -> None:
+        """The body is over; `whole` is false where the connection ended inside it."""
+        if self.done:
+            return
+        self.done = True
+        if self._body_of == _ERROR:
+            return
+        if self._sse is not None:
+            for event in self._sse.end():
+                self._take(event)
+            if self.message is None and self.failure is None:
+                text = "no response for this id" if self.foreign else "stream ended before the reply"
+                self.failure = ProtocolError(text)
+        elif not whole:
+            self.failure = ProtocolError("incomplete body")
+        elif self._inflate is not None and not self._inflate.eof:
+            self.failure = ProtocolError("bad gzip body")
+
+    def _take(self, event: Event) -> None:
+        if event.type != "message" and event.type != "error":
+            return
+        data = event.data
+        if b'"id"' not in data and b'"error"' not in data:
+            # Neither an answer nor a request; a stream of 2,000 notifications need not be decoded.
+            if b'"method"' in data:
+                self.notifications += 1
+                return
+        try:
+            message = _decode(data)
+        except ValueError:
+            if event.type == "message":
+                self._fail(ProtocolError("invalid JSON"))
+            return
+        self._consider(message)
+
+    def _consider(self, message: Message) -> None:
+        if isinstance(message, dict):
+            if "method" in message:
+                if "id" not in message:
+                    self.notifications += 1
+                elif self._on_request is not None:
+                    self._on_request(message)
+            elif self._is_ours(message):
+                self.message = message
+                self.done = True
+            else:
+                self.foreign = True
+        elif isinstance(message, list):
+            if not self._batches:
+                self._fail(ProtocolError("unexpected JSON-RPC batch"))
+            for one in message if self._batches else ():
+                if not self.done:
+                    self._consider(one)
+        else:
+            self._fail(ProtocolError("reply is not an object"))
+
+    def _is_ours(self, message: dict[str, Any]) -> bool:
+        found = message.get("id")
+        if found == self.request_id or found == str(self.request_id):
+            return True
+        return "error" in message and found in _IDS_OF_NOBODY
+
+    def _consider_document(self, message: Message) -> None:
+        self._consider(message)
+        if not self.done:
+            self._fail(ProtocolError("no response for this id"))
+
+    def result(self) -> dict[str, Any]:
+        """The JSON-RPC result, or {} where only a status was wanted.
+
+        Raises MCPError: the one thing that was wrong, an HTTP status before all else.
+        """
+        if self.status >= 300:
+            raise self._status_failure()
+        if self.failure is not None:
+            raise self.failure
+        if self.request_id is None:
+            return {}
+        if self.message is None:
+            self._read_document()
+        if self.failure is not None:
+            raise self.failure
+        return self._result_of(self.message)
+
+    def _read_document(self) -> None:
+        body = b"".join(self._chunks)
+        if not body.strip():
+            raise ProtocolError("empty body")
+        try:
+            message = _decode(body)
+        except ValueError:
+            raise ProtocolError("invalid JSON") from None
+        self._consider_document(message)
+
+    def _result_of(self, message: dict[str, Any]) -> dict[str, Any]:
+        if "error" in message:
+            raise self._rpc_failure(message["error"])
+        if "result" not in message:
+            raise ProtocolError("neither result nor error")
+        result = message["result"]
+        if not isinstance(result, dict):
+            raise ProtocolError("result is not an object")
+        return result
+
+    def _rpc_failure(self, error: Any) -> MCPError:
+        if not isinstance(error, dict):
+            return RPCError("JSON-RPC error without a code")
+        if self._in_session:
+            text = error.get("message")
+            if isinstance(text, str) and says_session_is_gone(text[:500].encode("utf-8", "replace")):
+                return SessionLost("session lost")
+        code = error.get("code")
+        if not isinstance(code, int) or isinstance(code, bool):
+            return RPCError("JSON-RPC error without a code")
+        return RPCError(f"JSON-RPC error {code}")
+
+    def _status_failure(self) -> MCPError:
+        body = b"".join(self._chunks)[:ERROR_BODY_LIMIT]
+        failure = status_failure(self.status, self.headers, body, self._in_session, time.time())
+        if type(failure) is HTTPStatusError:
+            code = self._error_code(body)
+            if code is not None:
+                return HTTPStatusError(f"HTTP {self.status}, JSON-RPC error {code}")
+        return failure
+
+    def _error_code(self, body: bytes) -> int | None:
+        """The JSON-RPC code in the body of an error status, also where it came as an event."""
+        message = self.message
+        if message is None and self.kind == "json":
+            try:
+                message = _decode(body)
+            except ValueError:
+                return None
+        error = message.get("error") if isinstance(message, dict) else None
+        code = error.get("code") if isinstance(error, dict) else None
+        return code if isinstance(code, int) and not isinstance(code, bool) else None
+
+
+def _decode(data: bytes) -> Message:
+    """JSON, as servers send it: perhaps after a byte order mark; ValueError if it is none."""
+    if data[:3] == b"\xef\xbb\xbf":
+        data = data[3:]
+    try:
+        return loads(data)
+    except JSONDecodeError:
+        # orjson refuses a lone surrogate ("\\ud83d"), as JavaScript sends for text cut inside one.
+        try:
+            return json.loads(data, parse_constant=_no_constant)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,52 @@
+"""What each revision of the protocol demands of a client over Streamable HTTP.
+
+Revisions are an enumerated set, not an ordered string: they are grouped by behaviour.
+Sources: modelcontextprotocol.io/specification/<revision>/basic/{lifecycle,transports}.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Era(Enum):
+    """How a client and a server agree on anything."""
+
+    HANDSHAKE = "initialize, then a negotiated revision and perhaps a session"
+    ENVELOPE = "every request stands alone and carries its own metadata"
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One revision. `offered` says whether a client of ours may ask for it."""
+
+    name: str
+    era: Era
+    batches: bool = False
+    """A reply may be a JSON array (2025-03-26 only)."""
+    resumable: bool = False
+    """A server may end a stream early, after an event with an id, and expect a GET (2025-11-25)."""
+    offered: bool = True
+
+
+REVISIONS = {
+    revision.name: revision
+    for revision in (
+        # 2024-11-05 over this transport: servers answer it to those who ask for it [transports].
+        Revision("2024-11-05", Era.HANDSHAKE, offered=False),
+        Revision("2025-03-26", Era.HANDSHAKE, batches=True),
+        Revision("2025-06-18", Era.HANDSHAKE),
+        Revision("2025-11-25", Era.HANDSHAKE, resumable=True),
+    )
+}
+HANDSHAKE = tuple(name for name, revision in REVISIONS.items() if revision.era is Era.HANDSHAKE)
+
+
+def revision_to_offer(name: str) -> Revision:
+    """The revision called `name`; ValueError, with the cure, where we cannot offer it."""
+    found = REVISIONS.get(name)
+    if found is None or not found.offered:
+        offered = ", ".join(r.name for r in REVISIONS.values() if r.offered)
+        raise ValueError(f"protocol_version {name!r} is not one we speak: use one of {offered}")
+    return found

@@ -1,0 +1,198 @@
+"""Who takes part in a run: judged once before the first request, watched until the last.
+
+Locust fires `init` in every process when all user classes are known. What cannot run then ends
+here, with one line that names what is wrong and the cure, and exit code 2.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import sys
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import gevent
+from greenlet import GreenletExit
+from locust import events
+from locust.user.task import LOCUST_STATE_RUNNING, LOCUST_STATE_STOPPING, LOCUST_STATE_WAITING
+
+import _origin
+import _process
+from _revisions import revision_to_offer
+from _tally import tallies
+from _workload import think_time, whole
+
+if TYPE_CHECKING:
+    from locust.env import Environment
+
+logger = logging.getLogger(__name__)
+
+MANNERS = (
+    "Load a third party's server only with its operator's permission and within its published"
+    " limits."
+)
+
+
+def stop_the_run(line: str) -> NoReturn:
+    """End the process with one line on stderr and exit code 2."""
+    sys.stderr.write(f"{line}\n")
+    raise SystemExit(2)
+
+
+def watch(base: type[Any]) -> None:
+    """Judge every run that has classes derived from `base`, and look after its processes."""
+
+    def hosted(environment: Environment) -> list[Any]:
+        return [c for c in environment.user_classes if issubclass(c, base)]
+
+    @events.init.add_listener
+    def _on_init(environment: Environment, **_: Any) -> None:
+        judge(environment, hosted(environment))
+
+    @events.test_start.add_listener
+    def _on_test_start(environment: Environment, **_: Any) -> None:
+        forget_host_of_the_form(environment, hosted(environment))
+        tallies.clear()
+        _process.start_sampling()
+
+    @events.spawning_complete.add_listener
+    def _on_spawning_complete(**_: Any) -> None:
+        _process.tame_collector()
+
+    @events.test_stop.add_listener
+    def _on_test_stop(**_: Any) -> None:
+        _process.stop_sampling()
+        for (label, what), times in sorted(tallies.items()):
+            logger.info("%s: %s, %d times", label, what, times)
+
+
+def judge(environment: Environment, hosted: list[Any]) -> None:
+    """Leave out classes without users, and stop a run that could only mislead.
+
+    `hosted` are the classes of `environment` that are MCP users; others are left alone.
+    """
+    logger.info(MANNERS)
+    think_time()
+    honours_retry_after()
+    absent = [c for c in hosted if "fixed_count" in _declared(c) and c.fixed_count == 0]
+    present = [c for c in hosted if c not in absent]
+    if absent:
+        environment.user_classes[:] = [c for c in environment.user_classes if c not in absent]
+        if not environment.user_classes:
+            names = ", ".join(c.__name__ for c in absent)
+            stop_the_run(f"no users are left: every count is 0 ({names}); set one above 0")
+    _need_variables(present)
+    _need_addresses(environment, present)
+    _refuse_one_host_for_all(environment, present)
+    _balance(environment, present)
+
+
+def _declared(user_class: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for base in reversed(user_class.__mro__):
+        if base.__module__.split(".")[0] != "locust":
+            found.update(vars(base))
+    return found
+
+
+def _need_variables(present: list[Any]) -> None:
+    for user_class in present:
+        for variable in user_class.needs:
+            if not os.environ.get(variable, "").strip():
+                stop_the_run(
+                    f"{variable} is not set, and {user_class.__name__} needs it: set it (or put"
+                    f" it into .env), or leave the class out with"
+                    f" {user_class.server_label.upper()}_USERS=0"
+                )
+
+
+def _need_addresses(environment: Environment, present: list[Any]) -> None:
+    for user_class in present:
+        try:
+            revision_to_offer(user_class.protocol_version)
+            _origin.Origin(environment.host or user_class.host or "")
+        except ValueError as error:
+            stop_the_run(f"{user_class.__name__}: {error}")
+
+
+def _refuse_one_host_for_all(environment: Environment, present: list[Any]) -> None:
+    hosts = {c.host for c in present}
+    if environment.host and len(hosts) > 1:
+        stop_the_run(
+            f"-H/LOCUST_HOST={environment.host!r} would send every class, with its token, to one"
+            f" host, and {len(hosts)} servers take part: unset it, and set <LABEL>_MCP_URL instead"
+        )
+
+
+def forget_host_of_the_form(environment: Environment, hosted: list[Any]) -> None:
+    """The web UI's form may name a host; with several servers it is not obeyed, and said so."""
+    hosts = {c.host for c in hosted}
+    if environment.host and len(hosts) > 1:
+        logger.error(
+            "The host of the form is ignored: it would send every class, with its token, to one"
+            " host. Set <LABEL>_MCP_URL instead."
+        )
+        environment.host = None
+
+
+def _balance(environment: Environment, present: list[Any]) -> None:
+    options = environment.parsed_options
+    asked = getattr(options, "num_users", None)
+    if len(present) == 1 and len(environment.user_classes) == 1:
+        present[0].fixed_count = 0  # a run of one class obeys -u
+    elif present and asked and not environment.shape_class:
+        total = sum(c.fixed_count for c in present)
+        fixed = all(c.fixed_count for c in present) and len(present) == len(
+            environment.user_classes
+        )
+        if fixed and total != asked:
+            counts = ", ".join(f"{c.server_label.upper()}_USERS={c.fixed_count}" for c in present)
+            logger.warning(
+                "%d users are asked for and the classes count %d (%s): set -u/LOCUST_USERS to %d"
+                " or change the counts",
+                asked,
+                total,
+                counts,
+                total,
+            )
+    missing = _process.files_missing(int(asked or 0))
+    if missing:
+        stop_the_run(missing)
+
+
+# ---- the pace of users
+
+
+_STARTS_AT_ONCE = 20  # per second, which no server takes for a burst
+_starts: dict[int, int] = {}
+
+
+def spread_out() -> None:
+    """Locust starts a second's users in one burst: with many of them, wait up to a second.
+
+    At 500 users a second the median of initialize is 86 ms without it, and 2 ms with it.
+    """
+    second = int(time.monotonic())
+    if second not in _starts:
+        _starts.clear()
+    _starts[second] = _starts.get(second, 0) + 1
+    if _starts[second] > _STARTS_AT_ONCE:
+        gevent.sleep(random.random())  # noqa: S311
+
+
+@lru_cache(maxsize=None)
+def honours_retry_after() -> bool:
+    """Does a throttled user wait as long as it was told? MCP_HONOUR_RETRY_AFTER=0: it does not."""
+    return whole("MCP_HONOUR_RETRY_AFTER", 1) != 0
+
+
+def rest(user: Any, seconds: float) -> None:
+    """Pause a user outside its think time, so that it can be stopped in the pause."""
+    if user._state == LOCUST_STATE_STOPPING:
+        raise GreenletExit
+    user._state = LOCUST_STATE_WAITING
+    gevent.sleep(seconds)
+    user._state = LOCUST_STATE_RUNNING

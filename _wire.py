@@ -1,0 +1,123 @@
+"""One user's way to its server: connections, cookies, redirects.
+
+A call takes a connection from the free list or makes one; almost every user needs one only. A
+second is opened when a server asks something while its first reply is still being read, or when
+calls run in parallel.
+"""
+
+from __future__ import annotations
+
+import time
+from time import perf_counter
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin, urlsplit
+
+from _cookies import Cookies
+from _failures import TransportError
+from _http import Connection
+
+if TYPE_CHECKING:
+    from _origin import Origin
+    from _reply import Reply
+    from mcp_client import Session, Trace
+
+SETTLE_S = 0.05  # how long the last chunk of an ended stream may take, off the clock
+REDIRECTS_LIMIT = 5
+
+
+class Wire:
+    """Carries requests to one URL and brings their replies back."""
+
+    __slots__ = (
+        "_cookies",
+        "_idle",
+        "_origin",
+        "_patience",
+        "_proxy_authorization",
+        "_session",
+        "redirects",
+        "url",
+    )
+
+    def __init__(self, origin: Origin, url: str, session: Session) -> None:
+        self.url = url
+        self.redirects = 0
+        self._origin = origin
+        self._session = session
+        self._idle: list[Connection] = []
+        self._cookies: Cookies | None = None
+        self._patience = SETTLE_S
+        proxy = None if origin.secure else origin.proxy
+        self._proxy_authorization = proxy.authorization if proxy else ""
+
+    def carry(
+        self,
+        verb: str,
+        body: bytes,
+        headers: dict[str, str],
+        reply: Reply,
+        trace: Trace,
+        timeout: float,
+    ) -> None:
+        """Send one request and read its reply; what is wrong with that, `reply.result()` says.
+
+        Starts the clock of `trace`. Redirects are followed for 307 and 308 only, within the
+        origin, so that no secret reaches another one. Raises Timeout and TransportError.
+        """
+        if self._proxy_authorization:
+            headers = {**headers, "Proxy-Authorization": self._proxy_authorization}
+        cookie = self._cookies.header() if self._cookies is not None else ""
+        data = self._session.request(verb, headers, cookie, body)
+        connection = self._idle.pop() if self._idle else Connection(self._origin)
+        try:
+            trace.at = time.time()
+            trace.started = perf_counter()
+            deadline = trace.started + timeout
+            connection.exchange(data, reply, trace, timeout)
+            hops = 0
+            while reply.status in (307, 308):
+                target = self._target_of(reply)
+                if not target:
+                    break
+                hops += 1
+                if hops > REDIRECTS_LIMIT:
+                    raise TransportError("too many redirects")
+                self._settle(connection)
+                reply.reset()
+                data = self._session.request(verb, headers, cookie, body, target)
+                connection.exchange(data, reply, trace, max(deadline - perf_counter(), 0.001))
+            self.redirects += hops
+            if connection.cookies:
+                self._store(connection.cookies)
+            self._settle(connection)
+        finally:
+            self._idle.append(connection)
+
+    def _settle(self, connection: Connection) -> None:
+        # A server that holds its streams open would cost each call the whole patience: then it
+        # is given none until a stream of its ends by itself again.
+        if connection.settle(self._patience):
+            self._patience = SETTLE_S
+        else:
+            self._patience = 0.0
+
+    def _target_of(self, reply: Reply) -> str:
+        """The redirect's target on this origin, or "" for none and for another origin's."""
+        location = reply.headers.get(b"location", b"").decode("latin-1")
+        there = urlsplit(urljoin(self.url, location))
+        here = urlsplit(self.url)
+        if not location or (there.scheme, there.netloc) != (here.scheme, here.netloc):
+            return ""
+        path = there.path or "/"
+        target = f"{path}?{there.query}" if there.query else path
+        return self._origin.target(target)
+
+    def _store(self, cookies: list[bytes]) -> None:
+        if self._cookies is None:
+            self._cookies = Cookies(self.url)
+        self._cookies.store(cookies)
+
+    def close(self) -> None:
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()

@@ -20,13 +20,14 @@ class _Parser(argparse.ArgumentParser):
 def parse(words: Sequence[str]) -> tuple[Path, Options]:
     """Read the command line; raise FlagError with one line for what cannot be obeyed."""
     parser = _Parser(prog="python -m lab.standins", description=sys.modules["lab.standins"].__doc__)
-    parser.add_argument("--run-dir", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--seed", type=int, default=DEFAULT_SEED, metavar="N")
-    parser.add_argument("--faults", choices=("published",))
-    parser.add_argument("--slow", action="extend", nargs="+", default=[], metavar="LABEL:TOOL=MS")
-    parser.add_argument("--broken", action="extend", nargs="+", default=[], metavar="LABEL:TOOL")
-    parser.add_argument("--sessions", choices=("on", "off"), default="on")
-    parser.add_argument("--latency", choices=("published", "none"), default="published")
+    add = parser.add_argument
+    add("--run-dir", type=Path, required=True, metavar="DIR", help="gets a folder 'standins'")
+    add("--seed", type=int, default=DEFAULT_SEED, metavar="N", help="of latencies and faults")
+    add("--faults", choices=("published",), help="GitHub's code search fails 3 times in 84")
+    add("--slow", action="extend", nargs="+", default=[], metavar="LABEL:TOOL=MS", help="add ms")
+    add("--broken", action="extend", nargs="+", default=[], metavar="LABEL:TOOL", help="isError")
+    add("--sessions", choices=("on", "off"), default="on", help="of learn and github; on")
+    add("--latency", choices=("published", "none"), default="published")
     flags = parser.parse_args(words)
     options = Options(
         seed=flags.seed,

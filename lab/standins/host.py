@@ -32,6 +32,10 @@ TOKEN_VARIABLES: Final = {
 }
 _GRACE_SECONDS: Final = 2  # for replies under way when we are told to stop
 
+# Our choice: a hosted server's front end keeps idle connections for minutes; uvicorn's own
+# 5 s would make every long pause of a user a new connection.
+_IDLE_SECONDS: Final = 75
+
 
 class _Uvicorn(uvicorn.Server):
     """A server whose signals are its host's business: four of them share one process."""
@@ -78,6 +82,7 @@ def _open(label: str, options: Options, folder: Path) -> _Served:
         log_level="warning",
         access_log=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_keep_alive=_IDLE_SECONDS,
         server_header=False,
     )
     return _Served(gate, standin, _Uvicorn(config), listener)

@@ -1,0 +1,296 @@
+"""An extra locustfile that keeps every request: ``locust -f multi.py,lab/record.py``.
+
+One row per request in Azure Load Testing's results format (its 17 columns first, then ours), in
+``<run folder>/results/engineN_results.csv``. It runs wherever Locust does, an Azure engine
+included, so it needs the standard library, gevent and Locust only, on Python 3.9 or newer.
+
+The run folder is the variable MCP_RUN_DIR's, else ``runs/<UTC stamp>-locust``. Each process that
+has users claims a number and writes files of that number only:
+
+    results/engineN_results.csv   the rows; complete lines at every moment
+    ticks-N.jsonl                 users by class, and the process's own lag and CPU, over time
+    tallies-N.json                what was counted and is no sample, who the servers said they are
+
+A request costs its user one tuple. The text is made a moment later in batches so small that no
+reply waits for them, and what is still unwritten at the end is written at quit.
+"""
+
+from __future__ import annotations
+
+from locust import __version__ as locust_version
+from locust import events
+from locust.runners import MasterRunner, WorkerRunner
+
+import atexit
+import collections
+import itertools
+import json
+import logging
+import operator
+import os
+import platform
+import re
+import sys
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import gevent
+
+try:
+    from lab import rows as wording
+except ImportError:  # loaded from outside its checkout: Locust has put our folder on the path
+    import rows as wording  # type: ignore[import-not-found,no-redef]
+
+WRITE_EVERY = 0.25  # seconds: the most that a killed process can lose
+BATCH = 50  # rows between two looks at the hub: well under a millisecond of formatting
+TALLY_EVERY = 5.0  # seconds
+STAMP = "%Y%m%dT%H%M%SZ"
+COUNT_USERS_EVERY = 10.0  # seconds, and whenever their number has changed
+
+_facts = operator.attrgetter(*wording.Facts._fields)
+_NO_INSTANTS = (0.0,) * 9
+_log = logging.getLogger(__name__)
+
+
+class Part:
+    """One process's part of the results: rows are appended as tuples, and written as lines.
+
+    number   the process's number in the run folder, claimed by creating its file
+    rows     rows made into lines so far; lost counts those that could not be
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.number, self._file = _claim(folder / "results")
+        self.waiting: collections.deque[tuple[Any, ...]] = collections.deque()
+        self.rows = self.lost = 0
+        self._unwritten = b""
+        self.secrets = wording.secret_values()
+        self.lines = wording.Lines(self.secrets)
+        self._file.write(wording.HEADER.encode())
+
+    def write(self, most: int) -> None:
+        """Write at most so many of the waiting rows; what an OSError keeps back waits on."""
+        lines = []
+        for _ in range(min(most, len(self.waiting))):
+            row = self.waiting.popleft()
+            try:
+                lines.append(self.lines.line(row))
+            except Exception:
+                self.lost += 1
+                _log.exception("a request event that cannot be recorded: %r", row[2:4])
+        self.rows += len(lines)
+        self._unwritten += "".join(lines).encode()
+        while self._unwritten:
+            self._unwritten = self._unwritten[self._file.write(self._unwritten) :]
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        self.write(len(self.waiting))
+        self._file.close()
+
+
+def _claim(folder: Path) -> tuple[int, BinaryIO]:
+    """Return the first number that no process has taken, and its new results file, unbuffered."""
+    folder.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        try:
+            return number, (folder / f"engine{number}_results.csv").open("xb", buffering=0)
+        except FileExistsError:
+            number += 1
+
+
+class Recorder:
+    """Follows one process's Locust environment from test to test."""
+
+    def __init__(self, environment: Any) -> None:
+        self.environment = environment
+        self.part: Part | None = None
+        self._tests = 0
+        self._told: dict[str, Any] = {}  # what the master said about the next test
+        self._greenlet: Any = None
+        self._complained = False
+        environment.events.request.add_listener(self.on_request)
+        environment.events.test_start.add_listener(self.on_test_start)
+        environment.events.quit.add_listener(self.on_quit)
+        if isinstance(environment.runner, WorkerRunner):
+            environment.runner.register_message("lab_run", self.on_told)
+        atexit.register(self.close)
+
+    def on_request(
+        self,
+        request_type: str,
+        name: str,
+        response_time: float,
+        response_length: int,
+        exception: object = None,
+        context: Any = None,
+        start_time: float | None = None,
+        url: str | None = None,
+        response: Any = None,
+        **_: Any,
+    ) -> None:
+        """Take one request: the only cost that its user pays."""
+        trace = context.get("mcp") if context else None
+        if trace is not None:
+            facts = _facts(trace)
+        else:  # a plain Locust user's
+            status = getattr(response, "status_code", 0) if response is not None else 0
+            facts = (*_NO_INSTANTS, status or 0, "", None, 0, 0, "", 0)
+            if start_time is None:
+                start_time = time.time() - (response_time or 0.0) / 1e3
+        if self.part is not None:
+            elapsed = response_time or 0.0
+            self.part.waiting.append(
+                (start_time, elapsed, request_type, name, response_length, exception, url, facts)
+            )
+
+    def on_told(self, environment: Any, msg: Any, **_: Any) -> None:
+        """Take the master's word for the next test's name, so that all processes share a folder."""
+        self._told = msg.data
+
+    def on_test_start(self, **_: Any) -> None:
+        """Begin a new set of files: in the web UI, each test is a run of its own."""
+        self.close()
+        self._tests += 1
+        folder = run_folder(self._told.get("test", self._tests), self._told.get("stamp", ""))
+        self.part, self._complained, self._counted = Part(folder), False, 0
+        base = sys.modules.get("_base")
+        self._before = collections.Counter(getattr(base, "tallies", {}))
+        self._began, self._lag_seen = time.time(), time.time()
+        self._ticks = (folder / f"ticks-{self.part.number}.jsonl").open("ab", buffering=0)
+        self._save_tallies()
+        self._greenlet = gevent.spawn(self._write_on)
+
+    def on_quit(self, exit_code: int = 0, **_: Any) -> None:
+        """Write all that is left; nobody runs any more."""
+        self.close(exit_code)
+
+    def close(self, exit_code: int | None = None) -> None:
+        """End the current files; safe to call at any moment and more than once."""
+        part, self.part = self.part, None
+        if part is None:
+            return
+        if self._greenlet is not None:
+            self._greenlet.kill(block=False)
+        try:
+            self._tick(part, count_users=False)
+            part.close()
+            self._ticks.close()
+            self._save_tallies(part, exit_code, finished=True)
+        except OSError as reason:
+            _log.error("the results are incomplete, the last rows are not written: %s", reason)
+
+    def _write_on(self) -> None:
+        users_due = tallies_due = 0.0
+        while self.part is not None:
+            try:
+                now = time.monotonic()
+                due = now >= users_due or self.environment.runner.user_count != self._counted
+                self._tick(self.part, count_users=due)
+                users_due = now + COUNT_USERS_EVERY if due else users_due
+                if now >= tallies_due:
+                    tallies_due = now + TALLY_EVERY
+                    self._save_tallies(self.part)
+                while self.part is not None and self.part.waiting:
+                    self.part.write(BATCH)
+                    gevent.sleep(0)
+            except OSError as reason:
+                if not self._complained:
+                    self._complained = True
+                    _log.error("results cannot be written, rows wait in memory: %s", reason)
+            gevent.sleep(WRITE_EVERY)
+
+    def _tick(self, part: Part, count_users: bool) -> None:
+        lines = []
+        if count_users:
+            users = dict(self.environment.runner.user_classes_count)
+            self._counted = sum(users.values())
+            if self._counted:  # the last requests are of users who have just stopped
+                part.lines.users, part.lines.all_users = users, self._counted
+            lines.append({"t": round(time.time(), 3), "users": users})
+        samples = getattr(sys.modules.get("_process"), "samples", ())
+        fresh = itertools.takewhile(lambda each: each[0] > self._lag_seen, reversed(samples))
+        for at, lag, cpu in reversed(list(fresh)):
+            lines.append({"t": at, "lag_p99_ms": lag, "cpu_percent": cpu})
+            self._lag_seen = at
+        if lines:
+            self._ticks.write("".join(json.dumps(line) + "\n" for line in lines).encode())
+
+    def _save_tallies(
+        self, part: Part | None = None, exit_code: int | None = None, finished: bool = False
+    ) -> None:
+        part = part or self.part
+        assert part is not None
+        base = sys.modules.get("_base")
+        tallies = collections.Counter(getattr(base, "tallies", {}))
+        tallies.subtract(self._before)
+        facts = {
+            "process": part.number,
+            "pid": os.getpid(),
+            "began": self._began,
+            "saved": time.time(),
+            "finished": finished,
+            "exit_code": exit_code,
+            "rows": part.rows,
+            "lost": part.lost,
+            "python": platform.python_version(),
+            "locust": locust_version,
+            "tallies": [[*key, n] for key, n in sorted(tallies.items()) if n],
+            "servers": getattr(base, "servers", {}),
+        }
+        text = json.dumps(facts, indent=1, default=str)
+        for secret in part.secrets:
+            text = text.replace(secret, "[secret]")
+        unready = part.folder / f".tallies-{part.number}.new"
+        unready.write_text(text, encoding="utf-8")
+        unready.replace(part.folder / f"tallies-{part.number}.json")
+
+
+def run_folder(test: int, stamp: str = "") -> Path:
+    """Return the folder of the process's n-th test (1, 2, ...; more than one in the web UI only).
+
+    MCP_RUN_DIR itself, then ``test-2`` and so on inside it; without the variable, a folder named
+    by the UTC stamp, the master's where there is one.
+    """
+    chosen = os.environ.get("MCP_RUN_DIR")
+    if chosen:
+        return Path(chosen) if test == 1 else Path(chosen, f"test-{test}")
+    if not re.fullmatch(r"\d{8}T\d{6}Z", stamp):
+        stamp = time.strftime(STAMP, time.gmtime())
+    return Path("runs", f"{stamp}-locust")
+
+
+def follow(environment: Any, **_: Any) -> None:
+    """Record in every process that has users; a master only tells its workers the run's name."""
+    if not isinstance(environment.runner, MasterRunner):
+        place = Path(os.environ.get("MCP_RUN_DIR") or "runs")
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as reason:
+            _log.error(
+                "lab/record.py cannot write to %s (%s): name another folder in MCP_RUN_DIR,"
+                " or leave lab/record.py out of -f",
+                *(place, reason.strerror),
+            )
+            sys.exit(2)
+        Recorder(environment)
+        return
+    tests = itertools.count(1)
+    current: dict[str, Any] = {}
+
+    def tell(**_: Any) -> None:
+        current.update(test=next(tests), stamp=time.strftime(STAMP, time.gmtime()))
+        environment.runner.send_message("lab_run", current)
+
+    def tell_latecomer(client_id: str, **_: Any) -> None:
+        if current:
+            environment.runner.send_message("lab_run", current, client_id)
+
+    environment.events.test_start.add_listener(tell)
+    environment.events.worker_connect.add_listener(tell_latecomer)
+
+
+events.init.add_listener(follow)  # type: ignore[no-untyped-call]

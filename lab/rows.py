@@ -1,0 +1,191 @@
+"""One request as one line of Azure Load Testing's results format, and what must not stand in it.
+
+No I/O, standard library only, and safe on Python 3.9: the recorder needs it on every engine.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote, quote_plus
+
+AZURE_COLUMNS = (
+    *("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName"),
+    *("dataType", "success", "failureMessage", "bytes", "sentBytes", "grpThreads"),
+    *("allThreads", "URL", "Latency", "IdleTime", "Connect"),
+)
+# Instants are milliseconds after the clock started, empty where they did not happen; waited_ms
+# is how long after its plan the request started, off the clock.
+OUR_COLUMNS = (
+    *("elapsed_ms", "method", "user_class", "session", "request_id", "kind", "failure_kind"),
+    *("waited_ms", "connect_ms", "tls_ms", "sent_ms", "headers_ms", "first_event_ms"),
+    *("reply_ms", "end_ms"),
+)
+HEADER = ",".join(AZURE_COLUMNS + OUR_COLUMNS) + "\n"
+
+LONGEST_TEXT = 300
+MOST_CELLS = 10_000
+
+_SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|PWD|CREDENTIAL", re.IGNORECASE)
+_SECRET_SHAPE = re.compile(
+    r"\b(?:bearer|basic)\s+[\w.~+/=-]{6,}"  # an Authorization header's value
+    r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"  # a JSON web token
+    r"|(?<=[\w/])\?[^\s'\")>]*=[^\s'\")>]*",  # an address's query string
+    re.IGNORECASE,
+)
+
+
+def secret_values(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return every form in which a secret of the environment could be printed, longest first."""
+    forms: set[str] = set()
+    for name, value in environment.items():
+        if len(value) >= 8 and _SECRET_NAME.search(name):
+            forms |= {value, quote(value, safe=""), quote_plus(value)}
+            for shift, mixed in enumerate((0, 2, 3)):  # base64 of a longer text that holds it
+                encoded = b64encode(b"\0" * shift + value.encode()).decode().rstrip("=")
+                forms.add(encoded[mixed:-2])
+    return sorted(forms, key=len, reverse=True)
+
+
+def redact(text: str, secrets: list[str]) -> str:
+    """Return the text without the secrets given, and without what looks like one."""
+    for secret in secrets:
+        text = text.replace(secret, "[secret]")
+    return _SECRET_SHAPE.sub("[secret]", text)
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, cut at 300 characters."""
+    return " ".join(text.split())[:LONGEST_TEXT]
+
+
+def cell(text: str) -> str:
+    """Return the text as one cell of a CSV line, quoted where it must be."""
+    if "," in text or '"' in text or "\n" in text or "\r" in text:
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+class Facts(NamedTuple):
+    """What ours knows of a request and Locust's event does not; instants by perf_counter, or 0."""
+
+    planned: float = 0.0
+    started: float = 0.0
+    connected: float = 0.0
+    secured: float = 0.0
+    sent: float = 0.0
+    headers: float = 0.0
+    first_event: float = 0.0
+    replied: float = 0.0
+    ended: float = 0.0
+    status: int = 0
+    kind: str = ""
+    request_id: int | None = None
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    user_class: str = ""
+    session: int = 0
+
+
+class Row(NamedTuple):
+    """One request event, as it was kept. at: epoch seconds; elapsed: milliseconds.
+
+    facts has the fields of Facts, in their order.
+    """
+
+    at: float
+    elapsed: float
+    method: str
+    name: str
+    length: int | None
+    exception: object
+    url: str | None
+    facts: tuple[object, ...] = Facts()
+
+
+class Lines:
+    """Makes lines; knows how many users there are, and keeps the cells that come again.
+
+    users      users of each class, at present
+    all_users  their sum
+    """
+
+    def __init__(self, secrets: list[str]) -> None:
+        self.users: dict[str, int] = {}
+        self.all_users = 0
+        self._secrets = secrets
+        self._cells: dict[object, str] = {}
+
+    def line(self, row: tuple[Any, ...]) -> str:
+        """Return one row as its line of the results file; a plain tuple in Row's order will do."""
+        at, elapsed, method, name, length, exception, url, facts = row
+        planned, started, connected, secured, sent, headers, first_event, replied, ended = facts[:9]
+        status, kind, request_id, sent_bytes, received_bytes, user_class, session = facts[9:]
+        if exception is None or exception == "":  # Locust counts an empty text as a success
+            outcome, failure_kind = "true,", ""
+        else:
+            outcome = "false," + self._text(_words(exception))
+            failure_kind = self._name(type(exception).__name__)
+        open_at = secured or connected
+        return (
+            f"{at * 1e3:.0f},{elapsed:.0f},{self._name(name)},{self._status(status)},"
+            f"{user_class or 'locust'}-{session},text,{outcome},"
+            f"{received_bytes or length or 0},{sent_bytes},"
+            f"{self.users.get(user_class, self.all_users)},{self.all_users},{self._url(url)},"
+            f"{(headers - started) * 1e3 if headers else 0:.0f},0,"
+            f"{(open_at - started) * 1e3 if open_at else 0:.0f},"
+            f"{elapsed:.3f},{self._name(method)},{user_class},{session},"
+            f"{'' if request_id is None else request_id},{kind},{failure_kind},"
+            f"{f'{(started - planned) * 1e3:.3f}' if planned else ''},"
+            f"{f'{(connected - started) * 1e3:.3f}' if connected else ''},"
+            f"{f'{(secured - started) * 1e3:.3f}' if secured else ''},"
+            f"{f'{(sent - started) * 1e3:.3f}' if sent else ''},"
+            f"{f'{(headers - started) * 1e3:.3f}' if headers else ''},"
+            f"{f'{(first_event - started) * 1e3:.3f}' if first_event else ''},"
+            f"{f'{(replied - started) * 1e3:.3f}' if replied else ''},"
+            f"{f'{(ended - started) * 1e3:.3f}' if ended else ''}\n"
+        )
+
+    def _name(self, name: str) -> str:
+        known = self._cells.get(name)
+        if known is not None:
+            return known
+        return self._keep(name, cell(redact(name, self._secrets).replace("\n", " ")))
+
+    def _text(self, text: str) -> str:
+        key = ("text", text)
+        known = self._cells.get(key)
+        if known is not None:
+            return known
+        return self._keep(key, cell(one_line(redact(text, self._secrets))))
+
+    def _url(self, url: str | None) -> str:
+        key = ("url", url)
+        known = self._cells.get(key)
+        if known is not None:
+            return known
+        bare = re.sub(r"[?#].*|(?<=//)[^/@]*@", "", url or "null", flags=re.DOTALL)
+        return self._keep(key, cell(one_line(redact(bare, self._secrets))))
+
+    def _status(self, status: int) -> str:
+        known = self._cells.get(status)
+        if known is not None:
+            return known
+        return self._keep(status, f"{status},{cell(http.client.responses.get(status, ''))}")
+
+    def _keep(self, key: object, made: str) -> str:
+        if len(self._cells) >= MOST_CELLS:  # names or addresses without number: hoard none
+            self._cells.clear()
+        self._cells[key] = made
+        return made
+
+
+def _words(exception: object) -> str:
+    try:
+        return str(exception) or type(exception).__name__
+    except Exception:  # an exception of somebody's, which cannot even be printed
+        return type(exception).__name__

@@ -69,6 +69,7 @@ class Window:
 
     @property
     def seconds(self) -> float:
+        """Its length."""
         return self.end - self.start
 
 
@@ -104,6 +105,7 @@ class Summary:
 
     @property
     def error_percent(self) -> float:
+        """The share of failures, 0 to 100."""
         return error_percent(self.count, self.failures)
 
 

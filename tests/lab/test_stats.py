@@ -171,7 +171,7 @@ def test_merging_engines_concatenates_their_samples_so_percentiles_are_of_all() 
 
     merged = merge(one, two)
 
-    assert [1.0, 2.0, 3.0, 4.0] == [s.start for s in merged]
+    assert [s.start for s in merged] == [1.0, 2.0, 3.0, 4.0]
     assert summarize(merged).p50 == pytest.approx(505.0)
 
 
@@ -184,7 +184,7 @@ def test_every_label_is_rated_over_the_whole_runs_window() -> None:
 
     table = summarize_by_label(samples)
 
-    assert ["a", "b"] == list(table)
+    assert list(table) == ["a", "b"]
     assert table["a"].rate == pytest.approx(0.2)
     assert table["b"].rate == pytest.approx(0.1)
 
@@ -192,7 +192,7 @@ def test_every_label_is_rated_over_the_whole_runs_window() -> None:
 def test_a_failed_request_counts_in_the_times_and_in_the_failures() -> None:
     line = summarize([Sample("a", 0.0, 10.0, True), Sample("a", 1.0, 30.0, False, "tool error")])
 
-    assert (2, 1, 20.0, 10.0, 30.0) == (line.count, line.failures, line.avg, line.min, line.max)
+    assert (line.count, line.failures, line.avg, line.min, line.max) == (2, 1, 20.0, 10.0, 30.0)
     assert line.error_percent == 50.0
 
 
@@ -207,5 +207,5 @@ def test_labels_are_grouped_in_the_order_in_which_they_appeared() -> None:
 
     groups = by_label(samples)
 
-    assert ["b", "a"] == list(groups)
-    assert [2, 1] == [len(group) for group in groups.values()]
+    assert list(groups) == ["b", "a"]
+    assert [len(group) for group in groups.values()] == [2, 1]

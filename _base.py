@@ -22,6 +22,7 @@ from time import perf_counter
 from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import gevent
+from gevent import GreenletExit
 from locust import FastHttpUser, User
 
 import _origin
@@ -270,7 +271,8 @@ class MCPUserBase(FastHttpUser):
 
     def _notify(self, method: str, params: Any = None, timeout: Optional[float] = None) -> None:
         body = notification_body(method, params)
-        self._perform(method, "POST", body, Reply(None), None, timeout)
+        reply = Reply(None, in_session=self.session_id is not None)
+        self._perform(method, "POST", body, reply, None, timeout)
 
     def _perform(
         self,
@@ -308,7 +310,12 @@ class MCPUserBase(FastHttpUser):
         except BaseException:
             tallies[self.server_label, "cut at the end"] += 1
             raise
+        if trace.killed and isinstance(failure, Timeout):
+            tallies[self.server_label, "cut at the end"] += 1
+            raise GreenletExit
         self._record(what, verb, reply, trace, failure)
+        if trace.killed:
+            raise GreenletExit
         if failure is not None:
             self._react(failure, what, reply.request_id)
         return result, failure
@@ -322,6 +329,8 @@ class MCPUserBase(FastHttpUser):
             name = self._names[label, what] = f"{label}:{what}"
         if reply.notifications:
             tallies[label, "notification received"] += reply.notifications
+        if reply.hops:
+            tallies[label, "redirect followed"] += reply.hops
         trace.request_id = reply.request_id
         trace.kind = reply.kind
         trace.status = reply.status

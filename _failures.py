@@ -89,7 +89,7 @@ class CheckFailed(MCPError):
 # 1.12) and 503 (a replica that does not know it); all of them name the session in their words.
 _SESSION_IS_GONE = re.compile(
     rb"session[^\"]{0,40}(?:not found|unknown|expired|invalid|terminated|not exist|not initialized)"
-    rb"|(?:no valid|unknown|invalid|expired|missing|bad) session",
+    rb"|(?:no valid|unknown|invalid|expired|bad) session",
     re.IGNORECASE,
 )
 _SAYS_RATE_LIMIT = re.compile(

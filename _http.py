@@ -24,7 +24,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gevent import Timeout as _Alarm
-from gevent import get_hub, getcurrent
+from gevent import GreenletExit, get_hub, getcurrent
 from gevent.monkey import get_original
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -43,6 +43,7 @@ _MSG_PEEK = 2
 _READ_SIZE = 65536
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _GRACE_FOR_ERROR_BODY = 1.0  # seconds an error status waits for its body; some never end it
+_GRACE_FOR_THE_KILLED = 2.0  # seconds for the reply that a killed user still waits for
 
 
 class Connection:
@@ -101,7 +102,8 @@ class Connection:
 
         Sets the instants of `trace`. Raises Timeout and TransportError; what is wrong with the
         reply itself, `reply.result()` says. The connection is then either ready for `settle` or
-        closed.
+        closed. Locust kills users in mid-call, as it stops: the server has the request, so its
+        reply is still waited for, briefly, with `trace.killed` set for the caller to obey.
         """
         now = perf_counter()
         deadline = now + timeout
@@ -142,6 +144,8 @@ class Connection:
             except MCPError:
                 self.close()
                 return True
+            except GreenletExit:
+                trace.killed = True
             except BaseException:
                 self.close(abort=True)
                 raise
@@ -295,7 +299,10 @@ class Connection:
         open_ended = True
         try:
             while open_ended and not self._complete and not reply.done:
-                open_ended = self._read_some()
+                try:
+                    open_ended = self._read_some()
+                except GreenletExit:
+                    self._hurry(trace)
         except Timeout:
             if reply.status < 400:
                 raise
@@ -308,6 +315,15 @@ class Connection:
             reply.finish(self._complete or (not open_ended and self._ends_with_connection()))
         trace.replied = self._now
         trace.status = reply.status
+
+    def _hurry(self, trace: Trace) -> None:
+        if trace.killed:
+            raise GreenletExit
+        trace.killed = True
+        limit = perf_counter() + _GRACE_FOR_THE_KILLED
+        if limit < self._deadline:
+            self._deadline = limit
+            self._arm(_GRACE_FOR_THE_KILLED)
 
     def _read_some(self) -> bool:
         """Wait for bytes and parse them; false at the end of the connection."""

@@ -58,6 +58,7 @@ class Reply:
         "failure",
         "foreign",
         "headers",
+        "hops",
         "kind",
         "message",
         "notifications",
@@ -79,6 +80,7 @@ class Reply:
         self._batches = batches
         self._on_request = on_request
         self.notifications = 0
+        self.hops = 0
         self.reset()
 
     def reset(self) -> None:
@@ -239,7 +241,7 @@ class Reply:
             if not self._batches:
                 self._fail(ProtocolError("unexpected JSON-RPC batch"))
             for one in message if self._batches else ():
-                if not self.done:
+                if self.message is None and self.failure is None:
                     self._consider(one)
         else:
             self._fail(ProtocolError("reply is not an object"))
@@ -252,7 +254,7 @@ class Reply:
 
     def _consider_document(self, message: Message) -> None:
         self._consider(message)
-        if not self.done:
+        if self.message is None and self.failure is None:
             self._fail(ProtocolError("no response for this id"))
 
     def result(self) -> dict[str, Any]:

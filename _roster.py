@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gevent
-from greenlet import GreenletExit
+from gevent import GreenletExit
 from locust import events
 from locust.user.task import LOCUST_STATE_RUNNING, LOCUST_STATE_STOPPING, LOCUST_STATE_WAITING
 

@@ -35,13 +35,11 @@ class Wire:
         "_patience",
         "_proxy_authorization",
         "_session",
-        "redirects",
         "url",
     )
 
     def __init__(self, origin: Origin, url: str, session: Session) -> None:
         self.url = url
-        self.redirects = 0
         self._origin = origin
         self._session = session
         self._idle: list[Connection] = []
@@ -74,19 +72,17 @@ class Wire:
             trace.started = perf_counter()
             deadline = trace.started + timeout
             connection.exchange(data, reply, trace, timeout)
-            hops = 0
             while reply.status in (307, 308):
                 target = self._target_of(reply)
                 if not target:
                     break
-                hops += 1
-                if hops > REDIRECTS_LIMIT:
+                reply.hops += 1
+                if reply.hops > REDIRECTS_LIMIT:
                     raise TransportError("too many redirects")
                 self._settle(connection)
                 reply.reset()
                 data = self._session.request(verb, headers, cookie, body, target)
                 connection.exchange(data, reply, trace, max(deadline - perf_counter(), 0.001))
-            self.redirects += hops
             if connection.cookies:
                 self._store(connection.cookies)
             self._settle(connection)

@@ -77,6 +77,8 @@ class Trace:
     sent_bytes = received_bytes = 0
     user_class = ""
     session = 0
+    killed = False
+    """The user was killed meanwhile, and has yet to obey."""
 
 
 def _first_id() -> int:

@@ -34,16 +34,19 @@ class Cookies:
     def store(self, set_cookie: list[bytes]) -> None:
         """Take the values of a reply's Set-Cookie headers."""
         values = [value.decode("latin-1") for value in set_cookie]
-        self._jar.extract_cookies(_Headers(values), Request(self._url))  # type: ignore[arg-type]
+        self._jar.extract_cookies(_Headers(values), self._request())  # type: ignore[arg-type]
         self._fresh_until = 0.0
 
     def header(self) -> str:
         """The value of Cookie now; made again after a change or when a cookie expires."""
         now = time.time()
         if now >= self._fresh_until:
-            request = Request(self._url)
+            request = self._request()
             self._jar.add_cookie_header(request)
             self._header = request.get_header("Cookie") or ""
             ends = [cookie.expires for cookie in self._jar if cookie.expires]
             self._fresh_until = min([now + 3600.0, *ends])
         return self._header
+
+    def _request(self) -> Request:
+        return Request(self._url)  # noqa: S310 - never opened: it tells the jar where we are

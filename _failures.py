@@ -132,9 +132,7 @@ def status_failure(
         if limited is not None or headers.get(b"x-ratelimit-remaining") == b"0":
             return Throttled("HTTP 403, rate limit", retry_after_seconds(limited or b"", now))
         return AuthError("HTTP 403", rejected=False)
-    if in_session and (
-        status == 404 or (status in (400, 410, 503) and says_session_is_gone(body))
-    ):
+    if in_session and (status == 404 or (status in (400, 410, 503) and says_session_is_gone(body))):
         return SessionLost("session lost")
     return HTTPStatusError(f"HTTP {status}")
 

@@ -17,85 +17,61 @@ Rules for whoever edits this file:
 
 from __future__ import annotations
 
-import errno
-import ssl
+import contextlib
+import socket
 import struct
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from gevent import Timeout as _Alarm
 from gevent import GreenletExit, get_hub, getcurrent
-from gevent.monkey import get_original
-from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+from _dial import READ_SIZE, dial, transport_error
 from _failures import MCPError, Timeout, TransportError
-from _tls import TLSPipe
+from _framing import Framing
 
 if TYPE_CHECKING:
     from _origin import Origin
     from _reply import Reply
+    from _tls import TLSPipe
     from mcp_client import Trace
 
-_Socket = get_original("socket", "socket")
-_SOL_SOCKET, _SO_ERROR, _SO_LINGER = 1, 4, 13
-_IPPROTO_TCP, _TCP_NODELAY = 6, 1
-_MSG_PEEK = 2
-_READ_SIZE = 65536
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
-_GRACE_FOR_ERROR_BODY = 1.0  # seconds an error status waits for its body; some never end it
 _GRACE_FOR_THE_KILLED = 2.0  # seconds for the reply that a killed user still waits for
 
 
-class Connection:
+class Connection(Framing):
     """A connection to an origin, opened when first used and again after it was closed.
 
-    `cookies` holds the Set-Cookie values of the last reply. Used by one greenlet at a time.
+    Used by one greenlet at a time.
     """
 
     __slots__ = (
-        "_complete",
         "_deadline",
-        "_headers",
         "_hub",
         "_idle_since",
-        "_interim",
-        "_keep_alive",
-        "_now",
         "_origin",
-        "_parser",
         "_pipe",
-        "_reply",
         "_sock",
         "_stale",
         "_timer",
         "_timer_ends",
-        "_trace",
         "_waiter",
         "_watcher",
-        "cookies",
     )
 
     def __init__(self, origin: Origin) -> None:
+        super().__init__()
         self._origin = origin
         self._hub = get_hub()
         self._sock: Any = None
         self._watcher: Any = None
         self._pipe: TLSPipe | None = None
-        self._parser: Any = None
         self._waiter: Any = None
         self._stale = False
         self._timer: Any = None
         self._timer_ends = 0.0
         self._deadline = 0.0
         self._idle_since = 0.0
-        self._reply: Reply = None  # type: ignore[assignment]
-        self._trace: Trace = None  # type: ignore[assignment]
-        self._headers: dict[bytes, bytes] = {}
-        self._interim = False
-        self._complete = False
-        self._keep_alive = False
-        self._now = 0.0
-        self.cookies: list[bytes] = []
 
     def exchange(self, data: bytes, reply: Reply, trace: Trace, timeout: float) -> None:
         """Send a request and read until `reply` is decided, within `timeout` seconds.
@@ -113,12 +89,7 @@ class Connection:
             self._deadline = deadline
             if self._timer is None or self._timer_ends > deadline:
                 self._arm(timeout)
-            self._reply = reply
-            self._trace = trace
-            self._headers = {}
-            if self.cookies:
-                self.cookies = []
-            self._complete = self._keep_alive = self._interim = False
+            self.expect(reply, trace)
             self._write(data)
             trace.sent = perf_counter()
             trace.sent_bytes += len(data)
@@ -129,7 +100,8 @@ class Connection:
 
     def settle(self, patience: float) -> bool:
         """Off the clock: read the short rest of an ended stream, so that the connection can be
-        used again. Waits `patience` seconds at most, then closes; false where it had to."""
+        used again. Waits `patience` seconds at most, then closes; false where it had to.
+        """
         trace = self._trace
         if self._sock is None:
             return True
@@ -158,7 +130,8 @@ class Connection:
 
     def close(self, abort: bool = False) -> None:
         """Close, by a reset with `abort`: a stream that the server holds open would else leave a
-        port in TIME_WAIT for each call."""
+        port in TIME_WAIT for each call.
+        """
         sock, self._sock = self._sock, None
         if self._timer is not None:
             self._timer.stop()
@@ -171,86 +144,20 @@ class Connection:
         self._pipe = self._parser = None
         if sock is not None:
             if abort:
-                try:
-                    sock.setsockopt(_SOL_SOCKET, _SO_LINGER, _RESET_ON_CLOSE)
-                except OSError:
-                    pass
+                with contextlib.suppress(OSError):
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             sock.close()
-
-    # ---- opening
 
     def _open(self, trace: Trace, deadline: float) -> None:
         self.close()
         self._stale = False
         limit = min(self._origin.connect_timeout, deadline - perf_counter())
-        alarm = _Alarm(max(limit, 0.001))
-        alarm.start()
-        try:
-            self._connect()
-            trace.connected = perf_counter()
-            if self._origin.secure:
-                self._secure()
-                trace.secured = perf_counter()
-        except _Alarm as expired:
-            if expired is not alarm:
-                raise
-            raise Timeout("connect timeout") from None
-        finally:
-            alarm.close()
-        self._parser = HttpResponseParser(self)
+        dialed = dial(self._origin, max(limit, 0.001))
+        trace.connected, trace.secured = dialed.connected_at, dialed.secured_at
+        self._sock, self._pipe = dialed.sock, dialed.pipe
+        self.start_parsing()
+        self._watcher = self._hub.loop.io(self._sock.fileno(), 1)
         self._watcher.start(self._on_readable)
-
-    def _connect(self) -> None:
-        failure: MCPError | None = None
-        for family, address in self._origin.addresses():
-            self._sock = _Socket(family, 1)
-            self._sock.setblocking(False)
-            self._watcher = self._hub.loop.io(self._sock.fileno(), 1)
-            number = self._sock.connect_ex(address)
-            if number == errno.EINPROGRESS:
-                self._wait_writable()
-                number = self._sock.getsockopt(_SOL_SOCKET, _SO_ERROR)
-            if number == 0:
-                self._sock.setsockopt(_IPPROTO_TCP, _TCP_NODELAY, 1)
-                return
-            failure = _transport_error(number)
-            self.close()
-        raise failure or TransportError("host name not found")
-
-    def _secure(self) -> None:
-        proxy = self._origin.proxy
-        if proxy is not None:
-            self._ask_proxy(proxy.authorization)
-        pipe = TLSPipe(self._origin.tls, self._origin.host)
-        while not pipe.handshake():
-            self._send_all(pipe.outgoing())
-            pipe.receive(self._recv_or_fail())
-        self._send_all(pipe.outgoing())
-        self._pipe = pipe
-
-    def _ask_proxy(self, authorization: str) -> None:
-        target = f"{self._origin.host}:{self._origin.port}"
-        if ":" in self._origin.host:
-            target = f"[{self._origin.host}]:{self._origin.port}"
-        head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
-        if authorization:
-            head += f"Proxy-Authorization: {authorization}\r\n"
-        self._send_all((head + "\r\n").encode())
-        answer = b""
-        while b"\r\n\r\n" not in answer:
-            answer += self._recv_or_fail()
-            if len(answer) > _READ_SIZE:
-                raise TransportError("malformed reply of the proxy")
-        status = answer.split(b" ", 2)[1:2]
-        if status != [b"200"]:
-            raise TransportError("proxy refused the connection")
-
-    def _recv_or_fail(self) -> bytes:
-        self._hub.wait(self._watcher)
-        data: bytes = self._sock.recv(_READ_SIZE)
-        if not data:
-            raise TransportError("connection closed")
-        return data
 
     # ---- writing
 
@@ -262,7 +169,7 @@ class Connection:
         except BlockingIOError:
             sent = 0
         except OSError as error:
-            raise _transport_error(error.errno) from None
+            raise transport_error(error.errno) from None
         if sent != len(data):
             self._send_all(data[sent:])
 
@@ -274,13 +181,11 @@ class Connection:
             except BlockingIOError:
                 self._wait_writable()
             except OSError as error:
-                raise _transport_error(error.errno) from None
+                raise transport_error(error.errno) from None
 
     def _wait_writable(self) -> None:
         # Bytes of an early reply would wake us again and again before the socket takes more.
-        reading = self._parser is not None
-        if reading:
-            self._watcher.stop()
+        self._watcher.stop()
         watcher = self._hub.loop.io(self._sock.fileno(), 2)
         self._waiter = getcurrent()
         try:
@@ -290,8 +195,7 @@ class Connection:
             self._waiter = None
             watcher.stop()
             watcher.close()
-        if reading:
-            self._watcher.start(self._on_readable)
+        self._watcher.start(self._on_readable)
 
     # ---- reading
 
@@ -312,7 +216,7 @@ class Connection:
         if reply.status == 0:
             raise TransportError("connection closed")
         if not reply.done:
-            reply.finish(self._complete or (not open_ended and self._ends_with_connection()))
+            reply.finish(self._complete or (not open_ended and self.ends_with_connection()))
         trace.replied = self._now
         trace.status = reply.status
 
@@ -320,10 +224,7 @@ class Connection:
         if trace.killed:
             raise GreenletExit
         trace.killed = True
-        limit = perf_counter() + _GRACE_FOR_THE_KILLED
-        if limit < self._deadline:
-            self._deadline = limit
-            self._arm(_GRACE_FOR_THE_KILLED)
+        self._shorten(_GRACE_FOR_THE_KILLED)
 
     def _read_some(self) -> bool:
         """Wait for bytes and parse them; false at the end of the connection."""
@@ -333,11 +234,11 @@ class Connection:
         finally:
             self._waiter = None
         try:
-            data = self._sock.recv(_READ_SIZE)
+            data = self._sock.recv(READ_SIZE)
         except BlockingIOError:
             return True
         except OSError as error:
-            raise _transport_error(error.errno) from None
+            raise transport_error(error.errno) from None
         self._now = perf_counter()
         self._trace.received_bytes += len(data)
         if self._pipe is not None and data:
@@ -347,58 +248,14 @@ class Connection:
         if not data:
             self._keep_alive = False
             return False
-        try:
-            self._parser.feed_data(data)
-        except HttpParserError as error:
-            if error.__context__ is not None and not isinstance(error.__context__, HttpParserError):
-                raise error.__context__ from None
-            if not self._complete:
-                raise TransportError("malformed HTTP reply") from None
-            self._keep_alive = False  # bytes after a whole reply: take it, and start afresh
-        except HttpParserUpgrade:
-            raise TransportError("unexpected protocol upgrade") from None
+        self.parse(data)
         return True
 
-    def _ends_with_connection(self) -> bool:
-        headers = self._headers
-        return b"content-length" not in headers and b"transfer-encoding" not in headers
-
-    # ---- httptools' callbacks
-
-    def on_message_begin(self) -> None:
-        if self._complete:
-            self._keep_alive = False
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        name = name.lower()
-        self._headers[name] = value
-        if name == b"set-cookie":
-            self.cookies.append(value)
-
-    def on_headers_complete(self) -> None:
-        status = self._parser.get_status_code()
-        self._interim = status < 200
-        if self._interim or self._complete:
-            return
-        self._trace.headers = self._now
-        self._reply.begin(status, self._headers)
-        if status >= 400 and not self._reply.done:
-            limit = perf_counter() + _GRACE_FOR_ERROR_BODY
-            if limit < self._deadline:
-                self._deadline = limit
-                self._arm(_GRACE_FOR_ERROR_BODY)
-
-    def on_body(self, chunk: bytes) -> None:
-        if not self._complete and self._reply.feed(chunk) and not self._trace.first_event:
-            self._trace.first_event = self._now
-
-    def on_message_complete(self) -> None:
-        if self._interim:
-            self._headers = {}
-            return
-        if not self._complete:
-            self._complete = True
-            self._keep_alive = self._parser.should_keep_alive()
+    def _shorten(self, seconds: float) -> None:
+        limit = perf_counter() + seconds
+        if limit < self._deadline:
+            self._deadline = limit
+            self._arm(seconds)
 
     # ---- the hub's callbacks: they must not raise
 
@@ -412,12 +269,12 @@ class Connection:
     def _on_idle_readable(self) -> None:
         try:
             if self._pipe is not None:
-                data = self._sock.recv(_READ_SIZE)
+                data = self._sock.recv(READ_SIZE)
                 if data and not self._pipe.decrypt(data) and not self._pipe.ended:
                     return  # a session ticket, or another message of TLS's own
         except BlockingIOError:
             return
-        except Exception:  # noqa: BLE001, S110 - whatever it was, the connection is of no more use
+        except Exception:  # noqa: S110 - whatever it was, the connection is of no more use
             pass
         self._stale = True
         if self._watcher is not None:
@@ -428,7 +285,7 @@ class Connection:
         if self._pipe is not None or now - self._idle_since < 0.05:
             return False
         try:
-            self._sock.recv(1, _MSG_PEEK)
+            self._sock.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return False
         except OSError:
@@ -452,17 +309,3 @@ class Connection:
         self._timer = None
         if self._waiter is not None:
             self._waiter.throw(Timeout("timeout"))
-
-
-def _transport_error(number: int | None) -> TransportError:
-    if number in (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED):
-        return TransportError("connection reset")
-    if number == errno.ECONNREFUSED:
-        return TransportError("connection refused")
-    if number in (errno.EHOSTUNREACH, errno.ENETUNREACH):
-        return TransportError("host unreachable")
-    if number in (errno.EMFILE, errno.ENFILE):
-        return TransportError("too many open files")
-    if number == errno.ETIMEDOUT:
-        return TransportError("connection timed out")
-    return TransportError(f"connection failed, {errno.errorcode.get(number or 0, 'unknown')}")

@@ -74,7 +74,7 @@ def tame_collector() -> None:
 
 
 def start_sampling() -> None:
-    global _sampler  # noqa: PLW0603 - one sampler per process
+    global _sampler
     stop_sampling()
     samples.clear()
     _sampler = gevent.spawn(_sample)

@@ -13,25 +13,15 @@ Which message is the reply (mcp-wire: transports, "Sending Messages to the Serve
 
 from __future__ import annotations
 
-import json
 import time
 import zlib
 from typing import Any, Callable
 
 from orjson import JSONDecodeError, loads
 
-from _failures import (
-    HTTPStatusError,
-    MCPError,
-    ProtocolError,
-    RPCError,
-    SessionLost,
-    says_session_is_gone,
-    status_failure,
-)
+from _failures import HTTPStatusError, MCPError, ProtocolError, status_failure
+from _jsonrpc import Message, decode, decode_or_none, error_code, result_of
 from _sse import Event, SSEParser
-
-Message = Any  # a decoded JSON document: a dict for all that is well formed
 
 ERROR_BODY_LIMIT = 65536  # bytes of an error reply that are looked at for a JSON-RPC code
 _IDS_OF_NOBODY = (None, "", "server-error")
@@ -201,7 +191,9 @@ class Reply:
             for event in self._sse.end():
                 self._take(event)
             if self.message is None and self.failure is None:
-                text = "no response for this id" if self.foreign else "stream ended before the reply"
+                text = (
+                    "no response for this id" if self.foreign else "stream ended before the reply"
+                )
                 self.failure = ProtocolError(text)
         elif not whole:
             self.failure = ProtocolError("incomplete body")
@@ -218,7 +210,7 @@ class Reply:
                 self.notifications += 1
                 return
         try:
-            message = _decode(data)
+            message = decode(data)
         except ValueError:
             if event.type == "message":
                 self._fail(ProtocolError("invalid JSON"))
@@ -272,75 +264,26 @@ class Reply:
             self._read_document()
         if self.failure is not None:
             raise self.failure
-        return self._result_of(self.message)
+        return result_of(self.message, self._in_session)
 
     def _read_document(self) -> None:
         body = b"".join(self._chunks)
         if not body.strip():
             raise ProtocolError("empty body")
         try:
-            message = _decode(body)
+            message = decode(body)
         except ValueError:
             raise ProtocolError("invalid JSON") from None
         self._consider_document(message)
-
-    def _result_of(self, message: dict[str, Any]) -> dict[str, Any]:
-        if "error" in message:
-            raise self._rpc_failure(message["error"])
-        if "result" not in message:
-            raise ProtocolError("neither result nor error")
-        result = message["result"]
-        if not isinstance(result, dict):
-            raise ProtocolError("result is not an object")
-        return result
-
-    def _rpc_failure(self, error: Any) -> MCPError:
-        if not isinstance(error, dict):
-            return RPCError("JSON-RPC error without a code")
-        if self._in_session:
-            text = error.get("message")
-            if isinstance(text, str) and says_session_is_gone(text[:500].encode("utf-8", "replace")):
-                return SessionLost("session lost")
-        code = error.get("code")
-        if not isinstance(code, int) or isinstance(code, bool):
-            return RPCError("JSON-RPC error without a code")
-        return RPCError(f"JSON-RPC error {code}")
 
     def _status_failure(self) -> MCPError:
         body = b"".join(self._chunks)[:ERROR_BODY_LIMIT]
         failure = status_failure(self.status, self.headers, body, self._in_session, time.time())
         if type(failure) is HTTPStatusError:
-            code = self._error_code(body)
+            message = self.message
+            if message is None and self.kind == "json":
+                message = decode_or_none(body)
+            code = error_code(message)
             if code is not None:
                 return HTTPStatusError(f"HTTP {self.status}, JSON-RPC error {code}")
         return failure
-
-    def _error_code(self, body: bytes) -> int | None:
-        """The JSON-RPC code in the body of an error status, also where it came as an event."""
-        message = self.message
-        if message is None and self.kind == "json":
-            try:
-                message = _decode(body)
-            except ValueError:
-                return None
-        error = message.get("error") if isinstance(message, dict) else None
-        code = error.get("code") if isinstance(error, dict) else None
-        return code if isinstance(code, int) and not isinstance(code, bool) else None
-
-
-def _decode(data: bytes) -> Message:
-    """JSON, as servers send it: perhaps after a byte order mark; ValueError if it is none."""
-    if data[:3] == b"\xef\xbb\xbf":
-        data = data[3:]
-    try:
-        return loads(data)
-    except JSONDecodeError:
-        # orjson refuses a lone surrogate ("\\ud83d"), as JavaScript sends for text cut inside one.
-        try:
-            return json.loads(data, parse_constant=_no_constant)
-        except RecursionError:
-            raise ValueError("nested too deep") from None
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

@@ -6,18 +6,19 @@ here, with one line that names what is wrong and the cure, and exit code 2.
 
 from __future__ import annotations
 
+from locust import events
+from locust.user.task import LOCUST_STATE_RUNNING, LOCUST_STATE_STOPPING, LOCUST_STATE_WAITING
+
 import logging
 import os
 import random
 import sys
 import time
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gevent
 from gevent import GreenletExit
-from locust import events
-from locust.user.task import LOCUST_STATE_RUNNING, LOCUST_STATE_STOPPING, LOCUST_STATE_WAITING
 
 import _origin
 import _process
@@ -48,25 +49,26 @@ def watch(base: type[Any]) -> None:
     def hosted(environment: Environment) -> list[Any]:
         return [c for c in environment.user_classes if issubclass(c, base)]
 
-    @events.init.add_listener
-    def _on_init(environment: Environment, **_: Any) -> None:
+    def on_init(environment: Environment, **_: Any) -> None:
         judge(environment, hosted(environment))
 
-    @events.test_start.add_listener
-    def _on_test_start(environment: Environment, **_: Any) -> None:
+    def on_test_start(environment: Environment, **_: Any) -> None:
         forget_host_of_the_form(environment, hosted(environment))
         tallies.clear()
         _process.start_sampling()
 
-    @events.spawning_complete.add_listener
-    def _on_spawning_complete(**_: Any) -> None:
+    def on_spawning_complete(**_: Any) -> None:
         _process.tame_collector()
 
-    @events.test_stop.add_listener
-    def _on_test_stop(**_: Any) -> None:
+    def on_test_stop(**_: Any) -> None:
         _process.stop_sampling()
         for (label, what), times in sorted(tallies.items()):
             logger.info("%s: %s, %d times", label, what, times)
+
+    events.init.add_listener(on_init)
+    events.test_start.add_listener(on_test_start)
+    events.spawning_complete.add_listener(on_spawning_complete)
+    events.test_stop.add_listener(on_test_stop)
 
 
 def judge(environment: Environment, hosted: list[Any]) -> None:
@@ -180,10 +182,10 @@ def spread_out() -> None:
         _starts.clear()
     _starts[second] = _starts.get(second, 0) + 1
     if _starts[second] > _STARTS_AT_ONCE:
-        gevent.sleep(random.random())  # noqa: S311
+        gevent.sleep(random.random())
 
 
-@lru_cache(maxsize=None)
+@cache
 def honours_retry_after() -> bool:
     """Does a throttled user wait as long as it was told? MCP_HONOUR_RETRY_AFTER=0: it does not."""
     return whole("MCP_HONOUR_RETRY_AFTER", 1) != 0

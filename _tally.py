@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Counter as CounterOf
-from typing import Dict, Tuple
+from collections import Counter as CounterOf
 
-tallies: CounterOf[Tuple[str, str]] = Counter()
+tallies: CounterOf[tuple[str, str]] = Counter()
 """(label, what happened): how often."""
 
-servers: Dict[str, Dict[str, str]] = {}
+servers: dict[str, dict[str, str]] = {}
 """label: what the server said of itself in `initialize`, and the address it was reached at."""

@@ -12,9 +12,8 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from typing import Any, Mapping
-
-from orjson import dumps
+from collections.abc import Mapping
+from typing import Any
 
 from _failures import (
     AuthError,
@@ -97,7 +96,7 @@ def next_id() -> int:
 
 
 def _start_ids_anew() -> None:
-    global _ids  # noqa: PLW0603 - one counter per process, also in those that Locust forks
+    global _ids
     _ids = itertools.count(_first_id())
 
 
@@ -129,9 +128,11 @@ class Session:
 
     @property
     def batches(self) -> bool:
+        """May a reply be an array now?"""
         return self.revision is not None and self.revision.batches
 
     def initialize_params(self, client_info: Mapping[str, str]) -> dict[str, Any]:
+        """What `initialize` says of us: a client without capabilities of its own."""
         return {
             "protocolVersion": self.offered.name,
             "capabilities": {},
@@ -204,33 +205,6 @@ class Session:
         return ("\r\n".join(lines) + "\r\nContent-Length: ").encode("latin-1")
 
 
-def request_body(request_id: int, method: str, params: Any) -> bytes:
-    """A JSON-RPC request. Raises TypeError (orjson's) for arguments that are no JSON."""
-    if params is None:
-        return dumps({"jsonrpc": "2.0", "id": request_id, "method": method})
-    return dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
-
-
-def notification_body(method: str, params: Any = None) -> bytes:
-    if params is None:
-        return dumps({"jsonrpc": "2.0", "method": method})
-    return dumps({"jsonrpc": "2.0", "method": method, "params": params})
-
-
-def answer_body(request: dict[str, Any]) -> tuple[bytes, str]:
-    """(the answer to a server's request, what it was in words).
-
-    A client without capabilities answers `ping` and refuses all else as unknown, which is what
-    roots.mdx asks for; unanswered, a tool call of such a server hangs.
-    """
-    answer: dict[str, Any] = {"jsonrpc": "2.0", "id": request["id"]}
-    if request.get("method") == "ping":
-        answer["result"] = {}
-        return dumps(answer), "server ping answered"
-    answer["error"] = {"code": -32601, "message": "Method not found"}
-    return dumps(answer), "server request refused"
-
-
 def judge_tool_result(result: dict[str, Any], expect: Any) -> None:
     """Raises ToolError (or what its text plainly says) for isError, CheckFailed for a bad result.
 
@@ -243,7 +217,7 @@ def judge_tool_result(result: dict[str, Any], expect: Any) -> None:
     reason = getattr(expect, "reason", None)
     try:
         failed = reason(result) if reason is not None else not expect(result)
-    except Exception as error:  # noqa: BLE001 - a check that breaks is a failed check with a name
+    except Exception as error:
         raise CheckFailed(f"check raised {type(error).__name__}: {_name_of(expect)}") from error
     if failed:
         raise CheckFailed(f"check failed: {failed if reason is not None else _name_of(expect)}")

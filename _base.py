@@ -1,43 +1,43 @@
 """`MCPUserBase`: one virtual user is one faithful MCP client.
 
-The life of a user: `initialize`, `notifications/initialized`, `tools/list`, many `tools/call`,
-DELETE. A subclass says where its server is and what its tasks do; the wire, the clock and the
-count are `_exchange`'s.
+A subclass says where its server is and what its tasks do. The wire, the clock and the count are
+`_exchange`'s, the session `_lifecycle`'s; here is how a request is made, and what follows from it.
 """
 
 from __future__ import annotations
 
-import logging
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+import gevent
+
 import _roster
-from _exchange import Exchanges, Judge, Result
-from _jsonrpc import notification_body, request_body
+from _envelope import routing_headers
+from _exchange import Judge, Result
+from _jsonrpc import next_id
+from _lifecycle import CLOSING_TIMEOUT_S, Lifecycle
 from _tally import servers, tallies
 from mcp_client import (
-    LIST_PAGES_LIMIT,
     AuthError,
+    HTTPStatusError,
     MCPError,
     ProtocolError,
-    Reply,
+    RPCError,
     SessionLost,
     Throttled,
     Timeout,
     judge_tool_result,
-    next_id,
 )
 
 __all__ = ["MCPUserBase", "StatelessMCPUser", "servers", "tallies"]
 
-logger = logging.getLogger(__name__)
-
-CLOSING_TIMEOUT_S = 2.0  # for DELETE and `cancelled`: an end must not wait for a dead server
-BACKOFF_LIMIT = 16.0  # times the long pause, between two attempts to initialize
+ROUNDS_LIMIT = 10  # of input that a server may ask for within one call, as the Python client's
+HEADER_MISMATCH = -32020
 
 
-class MCPUserBase(Exchanges):
-    """A user of one MCP server over Streamable HTTP (2025-03-26, 2025-06-18, 2025-11-25).
+class MCPUserBase(Lifecycle):
+    """A user of one MCP server over Streamable HTTP, in every revision of `_revisions`.
 
     Set `host`, `mcp_path` and `server_label`, and write tasks that call `_call`. Times are in
     seconds. `self.client` still is Locust's fast HTTP client, for a user's own HTTP calls; it is
@@ -47,28 +47,19 @@ class MCPUserBase(Exchanges):
     abstract = True
 
     needs: ClassVar[Sequence[str]] = ()
-    requires_session = True
-
-    _listed: ClassVar[dict[str, list[dict[str, Any]]]] = {}
-    _unlisted: ClassVar[set[tuple[str, str]]] = set()
-
-    def __init__(self, environment: Any) -> None:
-        super().__init__(environment)
-        self.tools: list[dict[str, Any]] = []
+    progress_tokens = False
+    """Ask for progress on each call (it turns JSON replies of some servers into streams)."""
+    traceparents = False
+    """Send a W3C traceparent with each call, to find a slow one in the server's traces."""
 
     # ---- what a subclass uses, or may override
 
-    @property
-    def session_id(self) -> str | None:
-        """The id that the server gave, or None: no session, or none yet."""
-        return self._session.session_id
-
     def pick(self, lines: Sequence[str]) -> str:
-        """One of the lines, by this user's seeded generator."""
+        """Return one of the lines, by this user's seeded generator."""
         return self._random.choice(lines)
 
     def wait_time(self) -> float:
-        """Seconds to the next task: mostly the short pause within a turn, at times the long one."""
+        """Return the pause to the next task: mostly short within a turn, at times a long one."""
         think = self._think
         if self._random.random() < think.turn_prob:
             return self._random.uniform(think.turn_min, think.turn_max)
@@ -82,13 +73,16 @@ class MCPUserBase(Exchanges):
         name: str | None = None,
         expect: Any = None,
     ) -> Result | None:
-        """tools/call. Returns the result object, or None where the call failed: the failure has
-        then been recorded, and nothing is raised for a bad reply.
+        """Call a tool; return its result object, or None where the call failed.
 
-        `name` stands for the tool in the statistics. `expect` is a predicate on the result.
+        The failure has then been recorded, and nothing is raised for a bad reply. `name` stands
+        for the tool in the statistics. `expect` is a predicate on the result.
         """
-        if self.tools and (self.server_label, tool) not in self._unlisted:
-            self._warn_if_unlisted(tool)
+        if self._tool_names and tool not in self._tool_names:
+            _roster.warn_once(
+                self.server_label,
+                f"the server does not list the tool {tool!r}; it is called all the same",
+            )
         return self._jsonrpc(
             "tools/call",
             {"name": tool, "arguments": arguments},
@@ -96,90 +90,20 @@ class MCPUserBase(Exchanges):
             judge=lambda result: judge_tool_result(result, expect),
         )
 
-    # ---- the life of a user
+    def _call_all(self, calls: Sequence[Mapping[str, Any]]) -> list[Result | None]:
+        """Call several tools of one turn at once, in this one session, each its own sample.
 
-    def on_start(self) -> None:
-        _roster.spread_out()
-        self._establish()
-        self._tools_list()
-
-    def on_stop(self) -> None:
+        Each of `calls` holds the arguments of `_call` by name: tool, arguments, name, expect.
+        Returns their results in the same order, None for those that failed.
+        """
+        greenlets = [gevent.spawn(self._call, **call) for call in calls]
         try:
-            self._terminate_session()
+            gevent.joinall(greenlets)
         finally:
-            self._wire.close()
+            gevent.killall(greenlets, block=False)
+        return [greenlet.value for greenlet in greenlets]
 
-    def _establish(self) -> None:
-        """Initialize until it succeeds: no user vanishes from a run, and none loops tightly."""
-        backoff = 1.0
-        while True:
-            failure = self._initialize()
-            if self._session.revision is not None:
-                break
-            pause = self._random.uniform(self._think.turn_min, self._think.turn_max) * backoff
-            if isinstance(failure, Throttled) and _roster.honours_retry_after():
-                pause = max(pause, failure.retry_after)
-            backoff = min(backoff * 2.0, BACKOFF_LIMIT)
-            _roster.rest(self, pause)
-        self._notify_initialized()
-
-    def _initialize(self) -> MCPError | None:
-        """Open a session, adopting the id that is given, if any; the failure, or None."""
-        session = self._session
-        session.forget()
-        request_id = next_id()
-        reply = Reply(request_id, on_request=self._answer_later)
-
-        def adopt(result: Result) -> None:
-            session.adopt(result, reply.headers)
-            servers[self.server_label] = {**session.describe(result), "url": self._url}
-            if self.requires_session and session.session_id is None:
-                raise ProtocolError("no session id")
-
-        body = request_body(request_id, "initialize", session.initialize_params(self.client_info))
-        _, failure = self._perform("initialize", "POST", body, reply, adopt)
-        return failure
-
-    def _notify_initialized(self) -> None:
-        self._notify("notifications/initialized")
-
-    def _tools_list(self) -> None:
-        """List the tools, page by page until there is no next or a cursor comes again."""
-        tools: list[dict[str, Any]] = []
-        seen: set[str] = set()
-        params: dict[str, str] | None = None
-        for _ in range(LIST_PAGES_LIMIT):
-            page = self._jsonrpc("tools/list", params)
-            if page is None:
-                return
-            listed = page.get("tools")
-            tools += [t for t in listed if isinstance(t, dict)] if isinstance(listed, list) else []
-            cursor = page.get("nextCursor")
-            if not isinstance(cursor, str) or cursor in seen:
-                break
-            seen.add(cursor)
-            params = {"cursor": cursor}
-        # One list for all users of a class: a server's 100 schemas are not kept 10,000 times.
-        if self._listed.get(self.server_label) != tools:
-            self._listed[self.server_label] = tools
-        self.tools = self._listed[self.server_label]
-
-    def _warn_if_unlisted(self, tool: str) -> None:
-        if not any(listed.get("name") == tool for listed in self.tools):
-            self._unlisted.add((self.server_label, tool))
-            logger.warning(
-                "%s: the server does not list the tool %r; it is called all the same",
-                self.server_label,
-                tool,
-            )
-
-    def _terminate_session(self) -> None:
-        """DELETE the session, if there is one."""
-        if self.session_id is not None:
-            self._perform("DELETE", "DELETE", b"", Reply(None), None, CLOSING_TIMEOUT_S)
-            self._session.forget()
-
-    # ---- requests and notifications
+    # ---- requests
 
     def _jsonrpc(
         self,
@@ -191,27 +115,71 @@ class MCPUserBase(Exchanges):
     ) -> Result | None:
         """Send a request and return its result, or None where it failed.
 
-        `name` is added to the method in the statistics, as tools/call adds the tool's.
+        `name` is added to the method in the statistics, as tools/call adds the tool's. A server
+        of the stateless era may ask for input, round after round; each is a sample of its own.
         """
-        session = self._session
-        request_id = next_id()
-        reply = Reply(
-            request_id,
-            in_session=session.session_id is not None,
-            batches=session.batches,
-            on_request=self._answer_later,
-        )
         what = f"{method}:{name}" if name else method
-        result, _ = self._perform(what, "POST", (method, params), reply, judge)
-        return result
+        session = self._session
+        if not session.stateless:
+            request_id = next_id()
+            meta = self._meta(request_id)
+            if meta:
+                params = {**(params or {}), "_meta": meta}
+            reply = session.reply_to(request_id, self._answer_later)
+            result, _ = self._perform(what, "POST", (method, params), reply, judge)
+            return result
+        return self._stand_alone(method, params or {}, what, judge)
 
-    def _notify(self, method: str, params: Any = None, timeout: float | None = None) -> None:
-        body = notification_body(method, params)
-        reply = Reply(None, in_session=self.session_id is not None)
-        self._perform(method, "POST", body, reply, None, timeout)
+    def _stand_alone(
+        self, method: str, params: Mapping[str, Any], what: str, judge: Judge | None
+    ) -> Result | None:
+        asked: dict[str, Any] = {}
+        mismatches = itertools.count()
+        for _ in range(ROUNDS_LIMIT):
+            request_id = next_id()
+            meta = {**self._session.meta, **self._meta(request_id)}
+            mirrors = self._mirrors.get(str(params.get("name"))) if self._mirrors else ()
+            routing = routing_headers(method, params, mirrors or ())
+            body = (method, {**params, **asked, "_meta": meta})
+            reply = self._session.reply_to(request_id)
+            result, failure = self._perform(
+                what, "POST", body, reply, _judge_stateless(judge), None, routing
+            )
+            if _is_header_mismatch(failure) and next(mismatches) == 0:
+                self._tools_list()
+                continue
+            if result is None or result.get("resultType") != "input_required":
+                return result
+            asked = self._input_for(result)
+            tallies[self.server_label, "input asked for"] += 1
+        return None
+
+    def _input_for(self, result: Result) -> dict[str, Any]:
+        """Return what a server that answered `input_required` is to be sent with the next round."""
+        asked: dict[str, Any] = {}
+        requests = result.get("inputRequests")
+        if isinstance(requests, dict) and requests:
+            asked["inputResponses"] = {
+                key: self._result_for(str(one.get("method")), one.get("params")) or {}
+                for key, one in requests.items()
+                if isinstance(one, dict)
+            }
+        if "requestState" in result:
+            asked["requestState"] = result["requestState"]
+        return asked
+
+    def _meta(self, request_id: int) -> dict[str, Any]:
+        """Return what a request says beside its arguments: progress token, traceparent."""
+        meta: dict[str, Any] = {}
+        if self.progress_tokens:
+            meta["progressToken"] = request_id
+        if self.traceparents:
+            trace, span = self._random.getrandbits(128), self._random.getrandbits(64)
+            meta["traceparent"] = f"00-{trace or 1:032x}-{span or 1:016x}-01"
+        return meta
 
     def _react(self, failure: MCPError, what: str, request_id: int | None) -> None:
-        """What a client does after a failure; nothing of it is on the failed call's clock."""
+        """Do what a client does after a failure; nothing of it is on the failed call's clock."""
         if isinstance(failure, AuthError) and failure.rejected:
             self._token_rejected()
         if request_id is None or what == "initialize":
@@ -221,9 +189,25 @@ class MCPUserBase(Exchanges):
             self._establish()
         elif isinstance(failure, Throttled) and _roster.honours_retry_after():
             _roster.rest(self, failure.retry_after)
-        elif isinstance(failure, Timeout):
+        elif isinstance(failure, Timeout) and not self._session.stateless:
             cancelled = {"requestId": request_id, "reason": "timeout"}
             self._notify("notifications/cancelled", cancelled, CLOSING_TIMEOUT_S)
+
+
+def _judge_stateless(judge: Judge | None) -> Judge:
+    def judged(result: Result) -> None:
+        kind = result.get("resultType", "complete")
+        if kind == "complete":
+            if judge is not None:
+                judge(result)
+        elif kind != "input_required":
+            raise ProtocolError("unknown result type")
+
+    return judged
+
+
+def _is_header_mismatch(failure: MCPError | None) -> bool:
+    return isinstance(failure, (HTTPStatusError, RPCError)) and failure.code == HEADER_MISMATCH
 
 
 class StatelessMCPUser(MCPUserBase):

@@ -36,6 +36,12 @@ Result = dict[str, Any]
 Judge = Callable[[Result], None]
 
 ANSWER_TIMEOUT_S = 10.0  # for our answer to a request of the server's
+SERVER_REQUESTS = {
+    "sampling/createMessage": "_on_sampling",
+    "elicitation/create": "_on_elicitation",
+    "roots/list": "_on_roots",
+}
+CAPABILITIES = {"_on_sampling": "sampling", "_on_elicitation": "elicitation", "_on_roots": "roots"}
 
 
 class Exchanges(FastHttpUser):
@@ -61,9 +67,7 @@ class Exchanges(FastHttpUser):
         User.__init__(self, environment)
         origin = _origin.shared(self.host or "", self.insecure, self.connection_timeout)
         self._ordinal = next(self._ordinals)
-        self._session = Session(
-            origin.target(self.mcp_path), origin.authority, self.protocol_version
-        )
+        self._session = Session(origin.target(self.mcp_path), origin.authority)
         self._wire = Wire(origin, origin.url + self.mcp_path, self._session)
         self._url = self._wire.url.partition("?")[0]
         self._has_context = type(self).context is not User.context
@@ -98,6 +102,7 @@ class Exchanges(FastHttpUser):
         reply: Reply,
         judge: Judge | None,
         timeout: float | None = None,
+        routing: tuple[tuple[str, str], ...] = (),
     ) -> tuple[Result | None, MCPError | None]:
         """One attempt at one exchange, recorded once: (result, None) or (None, failure).
 
@@ -111,7 +116,8 @@ class Exchanges(FastHttpUser):
             if isinstance(body, tuple):
                 body = request_body(reply.request_id or 0, *body)
             headers = self._extra_headers()
-            self._wire.carry(verb, body, headers, reply, trace, timeout or self.network_timeout)
+            limit = timeout or self.network_timeout
+            self._wire.carry(verb, body, headers, reply, trace, limit, routing)
             if verb == "DELETE" and reply.status in (404, 405):
                 tallies[self.server_label, f"DELETE answered {reply.status}"] += 1
             else:
@@ -147,6 +153,10 @@ class Exchanges(FastHttpUser):
             tallies[label, "notification received"] += reply.notifications
         if reply.hops:
             tallies[label, "redirect followed"] += reply.hops
+        if reply.resumptions:
+            tallies[label, "stream resumed"] += reply.resumptions
+        revision = self._session.revision
+        trace.revision = revision.name if revision is not None else ""
         trace.request_id = reply.request_id
         trace.kind = reply.kind
         trace.status = reply.status
@@ -175,20 +185,49 @@ class Exchanges(FastHttpUser):
         gevent.spawn(self._answer, request)
 
     def _answer(self, request: dict[str, Any]) -> None:
-        """Answer `ping`, refuse all else as unknown, as a client without capabilities does."""
-        what = "server ping answered"
         reply = Reply(None)
         try:
-            if request.get("method") == "ping":
-                body = response_body(request["id"], "result", {})
-            else:
+            result = self._result_for(str(request.get("method")), request.get("params"))
+            if result is None:
                 what = "server request refused"
                 error = {"code": -32601, "message": "Method not found"}
                 body = response_body(request["id"], "error", error)
+            else:
+                what = f"server {request['method']} answered"
+                body = response_body(request["id"], "result", result)
             headers = self._extra_headers()
             self._wire.carry("POST", body, headers, reply, Trace(), ANSWER_TIMEOUT_S)
             reply.result()
-        except MCPError as error:
-            logger.debug("%s: answer to the server: %s", self.server_label, error)
+        except Exception as error:
+            logger.debug("%s: answer to the server: %s", self.server_label, type(error).__name__)
             what = "answer to the server failed"
         tallies[self.server_label, what] += 1
+
+    def _result_for(self, method: str, params: Any) -> dict[str, Any] | None:
+        """Return our answer to a request of the server's, or None to refuse it as unknown.
+
+        `ping` is answered with {}; the rest by the hooks that a class overrides. Unanswered, a
+        tool call of a server that asks in the middle of it would hang (client/roots: -32601).
+        """
+        if method == "ping":
+            return {}
+        hook = SERVER_REQUESTS.get(method)
+        return getattr(self, hook)(params or {}) if hook is not None else None
+
+    def _on_sampling(self, params: dict[str, Any]) -> dict[str, Any] | None:
+        """sampling/createMessage: return its result, or None to refuse (the default)."""
+
+    def _on_elicitation(self, params: dict[str, Any]) -> dict[str, Any] | None:
+        """elicitation/create: return {"action": ..., "content": ...}, or None to refuse."""
+
+    def _on_roots(self, params: dict[str, Any]) -> dict[str, Any] | None:
+        """roots/list: return {"roots": [...]}, or None to refuse (the default)."""
+
+    @classmethod
+    def _capabilities(cls) -> dict[str, Any]:
+        """Return what we say that we can do: what a class has overridden the hook of."""
+        return {
+            CAPABILITIES[hook]: {}
+            for hook in SERVER_REQUESTS.values()
+            if getattr(cls, hook) is not getattr(Exchanges, hook)
+        }

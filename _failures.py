@@ -46,7 +46,11 @@ class TransportError(MCPError):
 
 
 class HTTPStatusError(MCPError):
-    pass
+    """`code` is that of a JSON-RPC error in the body, or None."""
+
+    def __init__(self, text: str, code: int | None = None) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Throttled(MCPError):
@@ -74,7 +78,11 @@ class ProtocolError(MCPError):
 
 
 class RPCError(MCPError):
-    pass
+    """`code` is the error's, or None where it has none."""
+
+    def __init__(self, text: str, code: int | None = None) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class ToolError(MCPError):

@@ -16,7 +16,7 @@ from _failures import TransportError
 
 if TYPE_CHECKING:
     from _reply import Reply
-    from mcp_client import Trace
+    from _trace import Trace
 
 GRACE_FOR_ERROR_BODY_S = 1.0  # that an error status waits for its body; some never end it
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from _origin import Origin
     from _reply import Reply
     from _tls import TLSPipe
-    from mcp_client import Trace
+    from _trace import Trace
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _GRACE_FOR_THE_KILLED = 2.0  # seconds for the reply that a killed user still waits for

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import random
 from typing import Any
 
 from orjson import JSONDecodeError, dumps, loads
@@ -10,6 +13,30 @@ from orjson import JSONDecodeError, dumps, loads
 from _failures import MCPError, ProtocolError, RPCError, SessionLost, says_session_is_gone
 
 Message = Any  # a decoded document: a dict for all that is well formed
+
+
+def _first_id() -> int:
+    # Servers with one shared transport route replies by id alone (GHSA-345p-7cg4-v4c7): ids are
+    # unique in the process, and start where no other process of the run is likely to be. They
+    # stay below 2**53, which is all that a JavaScript server can tell apart.
+    return (random.SystemRandom().getrandbits(20) << 32) + 1
+
+
+_ids = itertools.count(_first_id())
+
+
+def next_id() -> int:
+    """A JSON-RPC id that no other request of this process has."""
+    return next(_ids)
+
+
+def _start_ids_anew() -> None:
+    global _ids
+    _ids = itertools.count(_first_id())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_ids_anew)
 
 
 def request_body(request_id: int, method: str, params: Any) -> bytes:
@@ -89,7 +116,8 @@ def _failure_of(message: dict[str, Any], in_session: bool) -> MCPError:
         if says_session_is_gone(text[:500].encode("utf-8", "replace")):
             return SessionLost("session lost")
     code = error_code(message)
-    return RPCError("JSON-RPC error without a code" if code is None else f"JSON-RPC error {code}")
+    text = "JSON-RPC error without a code" if code is None else f"JSON-RPC error {code}"
+    return RPCError(text, code)
 
 
 def error_code(message: Message) -> int | None:

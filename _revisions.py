@@ -25,8 +25,6 @@ class Revision:
     era: Era
     batches: bool = False
     """A reply may be a JSON array (2025-03-26 only)."""
-    resumable: bool = False
-    """A server may end a stream early, after an event with an id, and expect a GET (2025-11-25)."""
     offered: bool = True
 
 
@@ -37,16 +35,20 @@ REVISIONS = {
         Revision("2024-11-05", Era.HANDSHAKE, offered=False),
         Revision("2025-03-26", Era.HANDSHAKE, batches=True),
         Revision("2025-06-18", Era.HANDSHAKE),
-        Revision("2025-11-25", Era.HANDSHAKE, resumable=True),
+        Revision("2025-11-25", Era.HANDSHAKE),
+        Revision("2026-07-28", Era.ENVELOPE),
     )
 }
-HANDSHAKE = tuple(name for name, revision in REVISIONS.items() if revision.era is Era.HANDSHAKE)
+NEWEST_HANDSHAKE = REVISIONS["2025-11-25"]
+NEWEST_ENVELOPE = REVISIONS["2026-07-28"]
+AUTO = "auto"
+"""What a class says to have the era probed, once per target."""
 
 
 def revision_to_offer(name: str) -> Revision:
     """The revision called `name`; ValueError, with the cure, where we cannot offer it."""
     found = REVISIONS.get(name)
     if found is None or not found.offered:
-        offered = ", ".join(r.name for r in REVISIONS.values() if r.offered)
+        offered = ", ".join([*(r.name for r in REVISIONS.values() if r.offered), AUTO])
         raise ValueError(f"protocol_version {name!r} is not one we speak: use one of {offered}")
     return found

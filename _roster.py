@@ -22,7 +22,7 @@ from gevent import GreenletExit
 
 import _origin
 import _process
-from _revisions import revision_to_offer
+from _revisions import AUTO, revision_to_offer
 from _tally import tallies
 from _workload import think_time, whole
 
@@ -114,7 +114,9 @@ def _need_variables(present: list[Any]) -> None:
 def _need_addresses(environment: Environment, present: list[Any]) -> None:
     for user_class in present:
         try:
-            revision_to_offer(user_class.protocol_version)
+            for name in user_class.protocol_versions or (user_class.protocol_version,):
+                if name != AUTO:
+                    revision_to_offer(name)
             _origin.Origin(environment.host or user_class.host or "")
         except ValueError as error:
             stop_the_run(f"{user_class.__name__}: {error}")
@@ -163,6 +165,18 @@ def _balance(environment: Environment, present: list[Any]) -> None:
     missing = _process.files_missing(int(asked or 0))
     if missing:
         stop_the_run(missing)
+
+
+# ---- what is said once
+
+_said: set[tuple[str, str]] = set()
+
+
+def warn_once(label: str, line: str) -> None:
+    """Log a warning about a server the first time that it is due in this process."""
+    if (label, line) not in _said:
+        _said.add((label, line))
+        logger.warning("%s: %s", label, line)
 
 
 # ---- the pace of users

@@ -12,17 +12,21 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
+import gevent
+
 from _cookies import Cookies
-from _failures import TransportError
+from _failures import Timeout, TransportError
 from _http import Connection
 
 if TYPE_CHECKING:
     from _origin import Origin
     from _reply import Reply
-    from mcp_client import Session, Trace
+    from _trace import Trace
+    from mcp_client import Session
 
 SETTLE_S = 0.05  # how long the last chunk of an ended stream may take, off the clock
 REDIRECTS_LIMIT = 5
+RETRY_MS = 1000  # before a stream is resumed, where it asked for no other pause; as both SDKs
 
 
 class Wire:
@@ -56,16 +60,18 @@ class Wire:
         reply: Reply,
         trace: Trace,
         timeout: float,
+        routing: tuple[tuple[str, str], ...] = (),
     ) -> None:
         """Send one request and read its reply; what is wrong with that, `reply.result()` says.
 
-        Starts the clock of `trace`. Redirects are followed for 307 and 308 only, within the
-        origin, so that no secret reaches another one. Raises Timeout and TransportError.
+        Starts the clock of `trace`; `timeout` is for all of it. Redirects are followed for 307
+        and 308 only, within the origin, so that no secret reaches another one. A stream that
+        ended early but can be resumed is. Raises Timeout and TransportError.
         """
         if self._proxy_authorization:
             headers = {**headers, "Proxy-Authorization": self._proxy_authorization}
         cookie = self._cookies.header() if self._cookies is not None else ""
-        data = self._session.request(verb, headers, cookie, body)
+        data = self._session.request(verb, headers, cookie, body, routing)
         connection = self._idle.pop() if self._idle else Connection(self._origin)
         try:
             trace.at = time.time()
@@ -81,13 +87,45 @@ class Wire:
                     raise TransportError("too many redirects")
                 self._settle(connection)
                 reply.reset()
-                data = self._session.request(verb, headers, cookie, body, target)
+                data = self._session.request(verb, headers, cookie, body, routing, target)
                 connection.exchange(data, reply, trace, max(deadline - perf_counter(), 0.001))
+            if reply.awaits_resumption and not self._session.stateless:
+                self._resume(connection, headers, reply, trace, deadline)
             if connection.cookies:
                 self._store(connection.cookies)
             self._settle(connection)
         finally:
             self._idle.append(connection)
+
+    def _resume(
+        self,
+        connection: Connection,
+        headers: dict[str, str],
+        reply: Reply,
+        trace: Trace,
+        deadline: float,
+    ) -> None:
+        """GET the rest of a stream from its last event on, after the pause that it asked for.
+
+        specification/2025-11-25/basic/transports, "Resumability and Redelivery". A server that
+        cannot go on leaves the failure as it was.
+        """
+        while reply.awaits_resumption:
+            self._settle(connection)
+            pause = (RETRY_MS if reply.retry_ms is None else reply.retry_ms) / 1000.0
+            if perf_counter() + pause >= deadline:
+                gevent.sleep(max(0.0, deadline - perf_counter()))
+                raise Timeout("timeout")
+            gevent.sleep(pause)
+            routing = (("Accept", "text/event-stream"), ("Last-Event-ID", reply.last_event_id))
+            cookie = self._cookies.header() if self._cookies is not None else ""
+            data = self._session.request("GET", headers, cookie, b"", routing)
+            failure = reply.failure
+            reply.resumptions += 1
+            reply.resume()
+            connection.exchange(data, reply, trace, max(deadline - perf_counter(), 0.001))
+            if reply.status != 200 or reply.kind != "sse":
+                reply.give_up(failure)
 
     def _settle(self, connection: Connection) -> None:
         # A server that holds its streams open would cost each call the whole patience: then it

@@ -9,12 +9,10 @@ Spec: modelcontextprotocol.io/specification/2025-06-18/basic/{lifecycle,transpor
 
 from __future__ import annotations
 
-import itertools
-import os
-import random
 from collections.abc import Mapping
 from typing import Any
 
+from _envelope import client_meta
 from _failures import (
     AuthError,
     CheckFailed,
@@ -29,8 +27,10 @@ from _failures import (
     TransportError,
     tool_failure,
 )
+from _jsonrpc import next_id
 from _reply import Reply
-from _revisions import REVISIONS, Era, Revision, revision_to_offer
+from _revisions import REVISIONS, Era, Revision
+from _trace import Trace
 
 __all__ = [
     "NAME",
@@ -57,66 +57,23 @@ NAME = "mcp-load-test"
 VERSION = "0.1.0"
 USER_AGENT = f"{NAME}/{VERSION} (load test; Locust)"
 LIST_PAGES_LIMIT = 100  # as the official Python client's
-
-
-class Trace:
-    """The instants of one exchange, as `time.perf_counter()` seconds; 0.0 for what never came.
-
-    `planned` is when the task asked, `started` just before the request is written or a connection
-    opened for it, `replied` the read that completed the reply, `ended` the end of its stream.
-    """
-
-    planned = started = connected = secured = sent = 0.0
-    headers = first_event = replied = ended = 0.0
-    at = 0.0
-    """`started` as epoch seconds."""
-    status = 0
-    kind = ""
-    request_id: int | None = None
-    sent_bytes = received_bytes = 0
-    user_class = ""
-    session = 0
-    killed = False
-    """The user was killed meanwhile, and has yet to obey."""
-
-
-def _first_id() -> int:
-    # Servers with one shared transport route replies by id alone (GHSA-345p-7cg4-v4c7): ids are
-    # unique in the process, and start where no other process of the run is likely to be. They
-    # stay below 2**53, which is all that a JavaScript server can tell apart.
-    return (random.SystemRandom().getrandbits(20) << 32) + 1
-
-
-_ids = itertools.count(_first_id())
-
-
-def next_id() -> int:
-    """A JSON-RPC id that no other request of this process has."""
-    return next(_ids)
-
-
-def _start_ids_anew() -> None:
-    global _ids
-    _ids = itertools.count(_first_id())
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_ids_anew)
+HEADS_KEPT = 32  # request heads of one user, each made once for many calls
 
 
 class Session:
-    """The protocol state of one user: from `initialize` to DELETE, and again after a loss.
+    """The protocol state of one user: from its start to DELETE, and again after a loss.
 
-    `session_id` is None before a server gave one, `revision` None before one was negotiated.
+    `session_id` is None before a server gave one, `revision` None before one was agreed upon.
+    `meta` is what each request says of its client in the stateless era, else empty.
     """
 
-    def __init__(self, target: str, authority: str, protocol_version: str) -> None:
-        self.offered = revision_to_offer(protocol_version)
+    def __init__(self, target: str, authority: str) -> None:
         self.session_id: str | None = None
         self.revision: Revision | None = None
+        self.meta: dict[str, Any] = {}
         self._target = target
         self._authority = authority
-        self._heads: dict[str, bytes] = {}
+        self._heads: dict[Any, bytes] = {}
         self._extra: dict[str, str] = {}
         self._cookie = ""
 
@@ -124,20 +81,31 @@ class Session:
         """Drop the id and the revision, as a lost session asks for."""
         self.session_id = None
         self.revision = None
+        self.meta = {}
         self._heads.clear()
 
     @property
-    def batches(self) -> bool:
-        """May a reply be an array now?"""
-        return self.revision is not None and self.revision.batches
+    def stateless(self) -> bool:
+        """Does each request stand alone now (2026-07-28)?"""
+        return self.revision is not None and self.revision.era is Era.ENVELOPE
 
-    def initialize_params(self, client_info: Mapping[str, str]) -> dict[str, Any]:
-        """What `initialize` says of us: a client without capabilities of its own."""
-        return {
-            "protocolVersion": self.offered.name,
-            "capabilities": {},
-            "clientInfo": dict(client_info),
-        }
+    def reply_to(self, request_id: int | None, on_request: Any = None) -> Reply:
+        """Return what will read the answer to a message of this session."""
+        revision = self.revision
+        return Reply(
+            request_id,
+            in_session=self.session_id is not None,
+            batches=revision is not None and revision.batches,
+            on_request=on_request,
+        )
+
+    def stand_alone(
+        self, revision: Revision, client_info: Mapping[str, str], capabilities: Mapping[str, Any]
+    ) -> None:
+        """Enter the stateless era, which needs no word with the server."""
+        self.forget()
+        self.revision = revision
+        self.meta = client_meta(revision.name, client_info, capabilities)
 
     def adopt(self, result: dict[str, Any], headers: Mapping[bytes, bytes]) -> None:
         """Take the revision and the id of a successful initialize, and of nothing else.
@@ -155,10 +123,9 @@ class Session:
         self.session_id = given.decode("ascii") if given else None
         self._heads.clear()
 
-    def describe(self, result: Mapping[str, Any]) -> dict[str, str]:
-        """What the server said of itself in an initialize result, cut to a readable length."""
-        info = result.get("serverInfo")
-        info = info if isinstance(info, dict) else {}
+    def describe(self, server_info: Any) -> dict[str, str]:
+        """Return what a server said of itself, cut to a readable length, and what was agreed."""
+        info = server_info if isinstance(server_info, dict) else {}
         return {
             "name": str(info.get("title") or info.get("name") or "")[:200],
             "version": str(info.get("version") or "")[:100],
@@ -167,23 +134,31 @@ class Session:
         }
 
     def request(
-        self, verb: str, extra: dict[str, str], cookie: str, body: bytes, target: str = ""
+        self,
+        verb: str,
+        extra: dict[str, str],
+        cookie: str,
+        body: bytes,
+        routing: tuple[tuple[str, str], ...] = (),
+        target: str = "",
     ) -> bytes:
-        """The bytes of one HTTP request. `extra` are the user's own headers, which win.
+        """Return the bytes of one HTTP request.
 
-        Raises MCPError where a header of the user's cannot be sent; its text holds no value.
+        `routing` are headers of this message only, `extra` the user's own, which win. Raises
+        MCPError where a header of the user's cannot be sent; its text holds no value.
         """
         if extra != self._extra or cookie != self._cookie:
             self._extra, self._cookie = extra, cookie
             self._heads.clear()
-        if target:
-            return self._head(verb, target) + b"%d\r\n\r\n%b" % (len(body), body)
-        head = self._heads.get(verb)
+        head = self._heads.get((verb, routing, target))
         if head is None:
-            head = self._heads[verb] = self._head(verb, self._target)
+            head = self._head(verb, routing, target or self._target)
+            if len(self._heads) >= HEADS_KEPT:
+                self._heads.clear()
+            self._heads[verb, routing, target] = head
         return b"%b%d\r\n\r\n%b" % (head, len(body), body)
 
-    def _head(self, verb: str, target: str) -> bytes:
+    def _head(self, verb: str, routing: tuple[tuple[str, str], ...], target: str) -> bytes:
         headers = {
             "Host": self._authority,
             "Accept": "application/json, text/event-stream",
@@ -198,6 +173,7 @@ class Session:
             headers["MCP-Protocol-Version"] = self.revision.name
         if self._cookie:
             headers["Cookie"] = self._cookie
+        headers.update(routing)
         own = {name.lower() for name in self._extra}
         lines = [f"{verb} {target} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in headers.items() if name.lower() not in own]

@@ -1,0 +1,281 @@
+"""Where a token comes from: a variable, or Entra; renewed off the clock, once for all users.
+
+Each source has the same two methods:
+
+    get() -> str            the token to send now; may wait, so it is called off the clock
+    rejected(token) -> None the server answered 401 to this one
+
+A source that can renew is a `RenewedToken`: whoever finds the token old starts the one renewing
+greenlet, and everybody who cannot go on without a new one waits for it. Later sources (Key Vault,
+OAuth client credentials) subclass it and say only how to `_mint`. Nothing here touches the
+network before the first `get()`.
+
+A renewal runs in an ordinary greenlet, never in gevent's thread pool: azure-identity's
+AzureCliCredential starts a child process, and child watchers exist on the main loop only.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Iterator
+from typing import Any, Callable, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+import gevent
+
+from _failures import AuthError
+from _tally import tallies
+from _workload import secret
+
+logger = logging.getLogger(__name__)
+
+# azure-identity and MSAL hand out their cached token until 300 s before its end; an earlier
+# renewal would get the same one back. Short-lived tokens are renewed after 80 % of their life.
+RENEW_BEFORE_S = 240.0
+UNUSABLE_BEFORE_S = 30.0  # clocks differ, and a token has to survive its request
+PAUSE_S = 30.0  # between two attempts that brought nothing new, as azure-identity itself pauses
+WAIT_S = 60.0  # for one renewal; `az` alone may take 13 s (Azure/azure-cli#20404)
+METADATA_TIMEOUT_S = 5.0
+
+
+class StaticToken:
+    """The token in a variable. Nobody renews it: after a 401 the failures go on, at think time."""
+
+    def __init__(self, variable: str) -> None:
+        self._value = secret(variable)
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def get(self) -> str:
+        """Return the token, "" where the variable is not set."""
+        return self._value
+
+    def rejected(self, token: str) -> None:
+        """Do nothing: there is no other token."""
+
+
+class _Token(NamedTuple):
+    value: str
+    renew_at: float
+    usable_until: float
+
+
+class RenewedToken:
+    """A token that ends, and its renewal; `clock` gives seconds since the epoch.
+
+    label: whose token this is, in the log and in the tallies.
+    requests: how many tokens were asked for so far.
+    """
+
+    def __init__(self, label: str, *, clock: Callable[[], float] = time.time) -> None:
+        self.label = label
+        self.requests = 0
+        self._clock = clock
+        self._token: _Token | None = None
+        self._refused = ""  # the value that a server answered 401 to
+        self._renewal: gevent.Greenlet | None = None
+        self._not_before = 0.0
+        self._failure = ""
+
+    def get(self) -> str:
+        """Return a token that can be used now, having waited for one if need be.
+
+        Raises AuthError ("no token, <why>") where none can be had; for `PAUSE_S` after a failed
+        attempt it does so at once.
+        """
+        token, now = self._token, self._clock()
+        if token is not None and now < token.renew_at:
+            return token.value
+        renewal = self._start()
+        if token is not None and now < token.usable_until:
+            return token.value
+        if renewal is not None:
+            renewal.join(WAIT_S)
+            token = self._token
+            if token is not None and self._clock() < token.usable_until:
+                return token.value
+            if not renewal.ready():
+                raise AuthError("no token, time is up", rejected=False)
+        raise AuthError(f"no token, {self._failure or 'expired'}", rejected=False)
+
+    def rejected(self, token: str) -> None:
+        """Renew, unless somebody has already: only the current token's 401 counts."""
+        if self._token is None or token != self._token.value or self._clock() < self._not_before:
+            return
+        self._refused = token
+        self._token = None
+        self._start()
+
+    def _mint(self, fresh: bool) -> tuple[str, float]:
+        """Ask for a token: its value, and its end in seconds since the epoch.
+
+        `fresh`: the last one was refused, so what a cache holds is of no use. May raise anything.
+        """
+        raise NotImplementedError
+
+    def _start(self) -> gevent.Greenlet | None:
+        if self._renewal is None and self._clock() >= self._not_before:
+            self._renewal = gevent.spawn(self._renew)
+        return self._renewal
+
+    def _renew(self) -> None:
+        """Run as the one renewing greenlet; never raises."""
+        last = self._token.value if self._token else self._refused
+        try:
+            self.requests += 1
+            tallies[self.label, "token requests"] += 1
+            value, ends = self._mint(fresh=bool(self._refused))
+            lifetime = ends - self._clock()
+            if lifetime <= 0:
+                raise ValueError("the token that came has already expired")
+            self._token = _Token(
+                value,
+                renew_at=ends - min(RENEW_BEFORE_S, lifetime / 5),
+                usable_until=ends - min(UNUSABLE_BEFORE_S, lifetime / 10),
+            )
+            self._not_before = self._clock() + PAUSE_S if value == last else 0.0
+            self._failure = self._refused = ""
+        except Exception as error:
+            if not self._failure:
+                logger.error("%s: no token, %s", self.label, scrubbed(error))
+            self._failure = type(error).__name__
+            self._not_before = self._clock() + PAUSE_S
+        finally:
+            self._renewal = None
+
+
+class EntraToken(RenewedToken):
+    """A token of Entra ID for a scope, or the one in the variable `instead` where that is set.
+
+    The scope is what the server's protected-resource metadata (RFC 9728) names; `scope` is for
+    servers whose metadata cannot be read, or all there is where no `server` (host, path) is
+    given. `credential` makes what azure-core calls a TokenCredential; by default that is
+    DefaultAzureCredential, which uses what it finds: environment, managed identity, `az login`.
+    """
+
+    def __init__(
+        self,
+        scope: str,
+        *,
+        instead: str = "",
+        label: str = "entra",
+        server: tuple[str, str] = ("", ""),
+        credential: Callable[[], Any] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        super().__init__(label, clock=clock)
+        self._default_scope = scope
+        self._scope = ""
+        self._server = server
+        self._static = secret(instead) if instead else ""
+        self._make_credential = credential or _default_credential
+        self._credential: Any = None
+
+    def get(self) -> str:
+        """Return the static token, or a minted one; raises AuthError where none can be had."""
+        return self._static or super().get()
+
+    def rejected(self, token: str) -> None:
+        """Renew a minted token; a static one stays."""
+        if not self._static:
+            super().rejected(token)
+
+    def _mint(self, fresh: bool) -> tuple[str, float]:
+        if not self._scope:
+            self._scope = self._published_scope() or self._default_scope
+        if fresh and self._credential is not None:  # its cache would give the refused one again
+            old, self._credential = self._credential, None
+            getattr(old, "close", lambda: None)()
+        if self._credential is None:
+            self._credential = self._make_credential()
+        minted = self._credential.get_token(self._scope)
+        return str(minted.token), float(minted.expires_on)
+
+    def _published_scope(self) -> str:
+        for url in _metadata_urls(*self._server):
+            tallies[self.label, "metadata requests"] += 1
+            try:
+                with urlopen(  # noqa: S310 - _metadata_urls gives http(s) only
+                    Request(url, headers={"Accept": "application/json"}),  # noqa: S310
+                    timeout=METADATA_TIMEOUT_S,
+                ) as reply:
+                    document = json.loads(reply.read(1 << 20))
+                scope = scope_of(document, *self._server)
+            except Exception as error:
+                logger.debug("%s: %s: %s", self.label, url, type(error).__name__)
+                continue
+            if scope:
+                logger.info("%s: token scope %s, as the server publishes it", self.label, scope)
+                return scope
+        return ""
+
+
+def _default_credential() -> Any:
+    from azure.identity import DefaultAzureCredential  # 0.14 s, and only who uses it needs it
+
+    return DefaultAzureCredential(process_timeout=30)
+
+
+def _metadata_urls(host: str, path: str) -> Iterator[str]:
+    """Yield where RFC 9728 has a server's metadata: for its path, then for the whole host.
+
+    None for a server in clear text that is not this machine: anybody on the way could name a
+    scope of his own.
+    """
+    parts = urlsplit(host)
+    if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(parts.hostname or "")):
+        return
+    well_known = f"{host}/.well-known/oauth-protected-resource"
+    bare = path.partition("?")[0].rstrip("/")
+    if bare:
+        yield f"{well_known}{bare}"
+    yield well_known
+
+
+def _is_here(hostname: str) -> bool:
+    try:
+        return ipaddress.ip_address(hostname).is_loopback
+    except ValueError:
+        return hostname == "localhost"
+
+
+def scope_of(document: Any, host: str, path: str) -> str:
+    """Return the scope that protected-resource metadata names, "" where it is not about us.
+
+    RFC 9728, 3.3: if `resource` is not the server asked, "the data contained in the response
+    MUST NOT be used". It may be the whole host, as the metadata at the root is.
+    """
+    if not isinstance(document, dict) or not isinstance(document.get("resource"), str):
+        return ""
+    ours, theirs = urlsplit(host + path), urlsplit(document["resource"])
+    same_host = (ours.scheme, ours.netloc.lower()) == (theirs.scheme, theirs.netloc.lower())
+    inside = f"{ours.path.rstrip('/')}/".startswith(f"{theirs.path.rstrip('/')}/")
+    named = document.get("scopes_supported")
+    scopes = [s for s in named if isinstance(s, str) and s] if isinstance(named, list) else []
+    if not (same_host and inside and scopes):
+        return ""
+    return next((scope for scope in scopes if scope.endswith("/.default")), scopes[0])
+
+
+_SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|CREDENTIAL", re.IGNORECASE)
+_TOKEN_LIKE = re.compile(
+    r"eyJ[\w-]+(?:\.[\w-]*)*"  # a JSON Web Token, whole or cut
+    r"|(?<=[=:])\s*[^\s&\"',;]{6,}(?<!://)"  # secret=value
+    r"|(?=[\w+/=.~-]*\d)(?=[\w+/=.~-]*[A-Za-z])[\w+/=.~-]{20,}"  # a run that no word is
+)
+
+
+def scrubbed(error: BaseException) -> str:
+    """Return an error as one line without anything that could be a token, 400 characters at most."""
+    line = " ".join(str(error).split())
+    for name, value in os.environ.items():
+        if len(value.strip()) >= 6 and _SECRET_NAMES.search(name):
+            line = line.replace(value.strip(), "…")
+    return f"{type(error).__name__}: {_TOKEN_LIKE.sub('…', line)[:400]}"

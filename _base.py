@@ -15,14 +15,16 @@ import gevent
 import _roster
 from _envelope import routing_headers
 from _exchange import Judge, Result
-from _jsonrpc import next_id
-from _lifecycle import CLOSING_TIMEOUT_S, Lifecycle
+from _jsonrpc import next_id, request_body
+from _lifecycle import CLOSING_TIMEOUT_S
+from _primitives import Primitives
 from _tally import servers, tallies
 from mcp_client import (
     AuthError,
     HTTPStatusError,
     MCPError,
     ProtocolError,
+    Reply,
     RPCError,
     SessionLost,
     Throttled,
@@ -36,7 +38,7 @@ ROUNDS_LIMIT = 10  # of input that a server may ask for within one call, as the 
 HEADER_MISMATCH = -32020
 
 
-class MCPUserBase(Lifecycle):
+class MCPUserBase(Primitives):
     """A user of one MCP server over Streamable HTTP, in every revision of `_revisions`.
 
     Set `host`, `mcp_path` and `server_label`, and write tasks that call `_call`. Times are in
@@ -83,6 +85,13 @@ class MCPUserBase(Lifecycle):
                 self.server_label,
                 f"the server does not list the tool {tool!r}; it is called all the same",
             )
+        if self._has_habits:
+            self._before_call()
+        return self._call_now(tool, arguments, name, expect)
+
+    def _call_now(
+        self, tool: str, arguments: Mapping[str, Any], name: str | None = None, expect: Any = None
+    ) -> Result | None:
         return self._jsonrpc(
             "tools/call",
             {"name": tool, "arguments": arguments},
@@ -96,12 +105,18 @@ class MCPUserBase(Lifecycle):
         Each of `calls` holds the arguments of `_call` by name: tool, arguments, name, expect.
         Returns their results in the same order, None for those that failed.
         """
-        greenlets = [gevent.spawn(self._call, **call) for call in calls]
+        if self._has_habits:
+            self._before_call()
+        greenlets = [gevent.spawn(self._call_now, **call) for call in calls]
         try:
             gevent.joinall(greenlets)
         finally:
-            gevent.killall(greenlets, block=False)
-        return [greenlet.value for greenlet in greenlets]
+            gevent.killall(greenlets, timeout=CLOSING_TIMEOUT_S + 0.5)
+        return [g.value if isinstance(g.value, dict) else None for g in greenlets]
+
+    def _bursts(self) -> bool:
+        """Is this turn one in which the agent calls several tools at once (MCP_BURST_PROB)?"""
+        return self._random.random() < _roster.burst_probability()
 
     # ---- requests
 
@@ -136,12 +151,8 @@ class MCPUserBase(Lifecycle):
         asked: dict[str, Any] = {}
         mismatches = itertools.count()
         for _ in range(ROUNDS_LIMIT):
-            request_id = next_id()
-            meta = {**self._session.meta, **self._meta(request_id)}
-            mirrors = self._mirrors.get(str(params.get("name"))) if self._mirrors else ()
-            routing = routing_headers(method, params, mirrors or ())
-            body = (method, {**params, **asked, "_meta": meta})
-            reply = self._session.reply_to(request_id)
+            reply = self._session.reply_to(next_id())
+            body, routing = self._envelope(method, {**params, **asked}, reply)
             result, failure = self._perform(
                 what, "POST", body, reply, _judge_stateless(judge), None, routing
             )
@@ -153,6 +164,16 @@ class MCPUserBase(Lifecycle):
             asked = self._input_for(result)
             tallies[self.server_label, "input asked for"] += 1
         return None
+
+    def _envelope(
+        self, method: str, params: Mapping[str, Any], reply: Reply
+    ) -> tuple[bytes, tuple[tuple[str, str], ...]]:
+        """Return the body and the routing headers of a request that stands alone."""
+        request_id = reply.request_id or 0
+        meta = {**self._session.meta, **self._meta(request_id)}
+        mirrors = self._mirrors.get(str(params.get("name"))) if self._mirrors else ()
+        routing = routing_headers(method, params, mirrors or ())
+        return request_body(request_id, method, {**params, "_meta": meta}), routing
 
     def _input_for(self, result: Result) -> dict[str, Any]:
         """Return what a server that answered `input_required` is to be sent with the next round."""
@@ -178,15 +199,22 @@ class MCPUserBase(Lifecycle):
             meta["traceparent"] = f"00-{trace or 1:032x}-{span or 1:016x}-01"
         return meta
 
-    def _react(self, failure: MCPError, what: str, request_id: int | None) -> None:
-        """Do what a client does after a failure; nothing of it is on the failed call's clock."""
+    def _react(
+        self, failure: MCPError, what: str, request_id: int | None, session_id: str | None
+    ) -> None:
+        """Do what a client does after a failure; nothing of it is on the failed call's clock.
+
+        `session_id` is that of the failed exchange: of parallel calls that lose a session, one
+        opens another.
+        """
         if isinstance(failure, AuthError) and failure.rejected:
             self._token_rejected()
         if request_id is None or what == "initialize":
             return
         if isinstance(failure, SessionLost):
             tallies[self.server_label, "session lost"] += 1
-            self._establish()
+            if session_id == self.session_id:
+                self._establish()
         elif isinstance(failure, Throttled) and _roster.honours_retry_after():
             _roster.rest(self, failure.retry_after)
         elif isinstance(failure, Timeout) and not self._session.stateless:

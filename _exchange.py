@@ -112,6 +112,7 @@ class Exchanges(FastHttpUser):
         trace.planned = perf_counter()
         result: Result | None = None
         failure: MCPError | None = None
+        session_id = self._session.session_id
         try:
             if isinstance(body, tuple):
                 body = request_body(reply.request_id or 0, *body)
@@ -139,7 +140,7 @@ class Exchanges(FastHttpUser):
         if trace.killed:
             raise GreenletExit
         if failure is not None:
-            self._react(failure, what, reply.request_id)
+            self._react(failure, what, reply.request_id, session_id)
         return result, failure
 
     def _record(
@@ -175,7 +176,9 @@ class Exchanges(FastHttpUser):
             url=self._url,
         )
 
-    def _react(self, failure: MCPError, what: str, request_id: int | None) -> None:
+    def _react(
+        self, failure: MCPError, what: str, request_id: int | None, session_id: str | None
+    ) -> None:
         raise NotImplementedError
 
     # ---- what the server asks of us

@@ -24,18 +24,6 @@ GRACE_FOR_ERROR_BODY_S = 1.0  # that an error status waits for its body; some ne
 class Framing:
     """The parser of one connection. `cookies` are the Set-Cookie values of the last reply."""
 
-    __slots__ = (
-        "_complete",
-        "_headers",
-        "_interim",
-        "_keep_alive",
-        "_now",
-        "_parser",
-        "_reply",
-        "_trace",
-        "cookies",
-    )
-
     def __init__(self) -> None:
         self._parser: Any = None
         self._reply: Reply = None  # type: ignore[assignment]

@@ -45,20 +45,6 @@ class Connection(Framing):
     Used by one greenlet at a time.
     """
 
-    __slots__ = (
-        "_deadline",
-        "_hub",
-        "_idle_since",
-        "_origin",
-        "_pipe",
-        "_sock",
-        "_stale",
-        "_timer",
-        "_timer_ends",
-        "_waiter",
-        "_watcher",
-    )
-
     def __init__(self, origin: Origin) -> None:
         super().__init__()
         self._origin = origin

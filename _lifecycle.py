@@ -22,7 +22,7 @@ from _probe import judge_discovery
 from _revisions import AUTO, NEWEST_ENVELOPE, Era, Revision, revision_to_offer
 from _tally import servers, tallies
 from _trace import Trace
-from mcp_client import LIST_PAGES_LIMIT, MCPError, ProtocolError, Throttled
+from mcp_client import LIST_PAGES_LIMIT, MCPError, ProtocolError, Reply, Throttled
 
 logger = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ class Lifecycle(Exchanges):
         self._mirrors: dict[str, Any] = {}
         self._tool_names: frozenset[Any] = frozenset()
         self._tools_fresh_until = 0.0
-        self._wanted = self.protocol_version
-        if self.protocol_versions:
+        self._wanted = _roster.pinned_revision() or self.protocol_version
+        if self.protocol_versions and not _roster.pinned_revision():
             names = list(self.protocol_versions)
             weights = list(self.protocol_versions.values())
             self._wanted = self._random.choices(names, weights)[0]
@@ -246,6 +246,11 @@ class Lifecycle(Exchanges):
     def session_id(self) -> str | None:
         """The id that the server gave, or None: no session, or none yet."""
         return self._session.session_id
+
+    def _envelope(
+        self, method: str, params: Mapping[str, Any], reply: Reply
+    ) -> tuple[bytes, tuple[tuple[str, str], ...]]:
+        raise NotImplementedError
 
     def _jsonrpc(
         self,

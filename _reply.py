@@ -32,32 +32,9 @@ class Reply:
     """What came back for one request, or for one message that only wants a status.
 
     `request_id` is None for a notification, a response of ours and a DELETE. `on_request` is
-    called with each request of the server's in the stream. Raises nothing before `result`.
+    called with each request of the server's in the stream, `on_notification` with each of its
+    notifications, which else are only counted. Raises nothing before `result`.
     """
-
-    __slots__ = (
-        "_batches",
-        "_body_of",
-        "_chunks",
-        "_in_session",
-        "_inflate",
-        "_on_request",
-        "_resumed",
-        "_sse",
-        "_tried",
-        "done",
-        "failure",
-        "foreign",
-        "headers",
-        "hops",
-        "kind",
-        "message",
-        "notifications",
-        "request_id",
-        "resumptions",
-        "size",
-        "status",
-    )
 
     def __init__(
         self,
@@ -66,14 +43,14 @@ class Reply:
         in_session: bool = False,
         batches: bool = False,
         on_request: Callable[[dict[str, Any]], None] | None = None,
+        on_notification: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self.request_id = request_id
         self._in_session = in_session
         self._batches = batches
         self._on_request = on_request
-        self.notifications = 0
-        self.hops = 0
-        self.resumptions = 0
+        self._on_notification = on_notification
+        self.notifications = self.hops = self.resumptions = 0
         self.reset()
 
     def reset(self) -> None:
@@ -104,14 +81,8 @@ class Reply:
     @property
     def awaits_resumption(self) -> bool:
         """Did the stream end without our reply, but with an event id to go on from?"""
-        return (
-            self.message is None
-            and self.kind == "sse"
-            and self.status == 200
-            and self.done
-            and bool(self.last_event_id)
-            and not self.foreign
-        )
+        ended_early = self.done and self.message is None and not self.foreign
+        return ended_early and self.status == 200 and self.last_event_id != ""
 
     def resume(self) -> None:
         """Read on in another stream of the same reply; the last event id is kept."""
@@ -239,7 +210,7 @@ class Reply:
         data = event.data
         if b'"id"' not in data and b'"error"' not in data:
             # Neither an answer nor a request; a stream of 2,000 notifications need not be decoded.
-            if b'"method"' in data:
+            if b'"method"' in data and self._on_notification is None:
                 self.notifications += 1
                 return
         try:
@@ -255,6 +226,8 @@ class Reply:
             if "method" in message:
                 if "id" not in message:
                     self.notifications += 1
+                    if self._on_notification is not None:
+                        self._on_notification(message)
                 elif self._on_request is not None:
                     self._on_request(message)
             elif self._is_ours(message):

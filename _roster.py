@@ -24,7 +24,7 @@ import _origin
 import _process
 from _revisions import AUTO, revision_to_offer
 from _tally import tallies
-from _workload import think_time, whole
+from _workload import number, text, think_time, whole
 
 if TYPE_CHECKING:
     from locust.env import Environment
@@ -79,6 +79,8 @@ def judge(environment: Environment, hosted: list[Any]) -> None:
     logger.info(MANNERS)
     think_time()
     honours_retry_after()
+    burst_probability()
+    pinned_revision()
     absent = [c for c in hosted if "fixed_count" in _declared(c) and c.fixed_count == 0]
     present = [c for c in hosted if c not in absent]
     if absent:
@@ -203,6 +205,24 @@ def spread_out() -> None:
 def honours_retry_after() -> bool:
     """Does a throttled user wait as long as it was told? MCP_HONOUR_RETRY_AFTER=0: it does not."""
     return whole("MCP_HONOUR_RETRY_AFTER", 1) != 0
+
+
+@cache
+def burst_probability() -> float:
+    """Return the share of turns in which an agent calls several tools at once (MCP_BURST_PROB)."""
+    return number("MCP_BURST_PROB", 0.2, maximum=1.0)
+
+
+@cache
+def pinned_revision() -> str:
+    """Return the revision of MCP_PROTOCOL_VERSION, which goes before a class's own, or ""."""
+    name = text("MCP_PROTOCOL_VERSION")
+    if name and name != AUTO:
+        try:
+            revision_to_offer(name)
+        except ValueError as error:
+            stop_the_run(f"MCP_PROTOCOL_VERSION: {error}")
+    return name
 
 
 def rest(user: Any, seconds: float) -> None:

@@ -49,6 +49,7 @@ __all__ = [
     "ToolError",
     "Trace",
     "TransportError",
+    "judge_result",
     "judge_tool_result",
     "next_id",
 ]
@@ -182,14 +183,18 @@ class Session:
 
 
 def judge_tool_result(result: dict[str, Any], expect: Any) -> None:
-    """Raises ToolError (or what its text plainly says) for isError, CheckFailed for a bad result.
+    """Raise ToolError (or what its text plainly says) for isError, CheckFailed for a bad result."""
+    if result.get("isError"):
+        raise tool_failure(result)
+    if expect is not None:
+        judge_result(result, expect)
+
+
+def judge_result(result: dict[str, Any], expect: Any) -> None:
+    """Raise CheckFailed where a result is not what `expect` wants.
 
     `expect` is a predicate with a `__name__`, or has `reason(result)`: the name of what failed.
     """
-    if result.get("isError"):
-        raise tool_failure(result)
-    if expect is None:
-        return
     reason = getattr(expect, "reason", None)
     try:
         failed = reason(result) if reason is not None else not expect(result)

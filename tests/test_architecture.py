@@ -49,8 +49,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"_workload", "_reply", "_trace"},
     "_lifecycle": {"gevent", "mcp_client", "_envelope", "_exchange", "_jsonrpc", "_probe"}
     | {"_revisions", "_roster", "_tally", "_trace"},
+    "_listener": {"gevent", "mcp_client", "_jsonrpc", "_lifecycle", "_reply", "_tally", "_trace"},
+    "_habits": {"_roster", "_lifecycle", "_listener"},
+    "_primitives": {"mcp_client", "_exchange", "_habits"},
     "_base": {"gevent", "mcp_client", "_envelope", "_exchange", "_jsonrpc", "_lifecycle"}
-    | {"_roster", "_tally"},
+    | {"_primitives", "_roster", "_tally"},
     **dict.fromkeys(SERVER_FILES, SUPPORT | {"locust"}),
     "any_server": SUPPORT | {"locust"},
     "multi": SERVER_FILES | {"locust", "_base", "_shapes"},

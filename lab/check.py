@@ -11,9 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab.lint import (
-    classes as user_classes,
-)
-from lab.lint import (
+    classes,
     conf,
     engine,
     environment,
@@ -25,7 +23,6 @@ from lab.lint import (
     uploads,
     users,
 )
-from lab.lint.classes import has_shape
 from lab.lint.finding import Finding, Level
 from lab.lint.sources import read_project
 from lab.manifest import read
@@ -62,7 +59,7 @@ def check(path: Path) -> list[Finding]:
     if manifest is None:
         return findings
     project, unreadable = read_project(manifest)
-    classes = user_classes.participants(project)
+    users_of_plan = classes.participants(project)
     configuration, conf_findings = conf.read(manifest, project.options)
     findings += [
         *schema.check(manifest),
@@ -71,9 +68,9 @@ def check(path: Path) -> list[Finding]:
         *engine.check(project),
         *requirements.check(project),
         *conf_findings,
-        *users.check(manifest, classes, configuration, has_shape=has_shape(project)),
-        *environment.check(project, classes),
-        *labels.check(manifest, classes),
+        *users.check(manifest, users_of_plan, configuration, has_shape=classes.has_shape(project)),
+        *environment.check(project, users_of_plan),
+        *labels.check(manifest, users_of_plan),
         *secrets.check(project),
         *placeholders.check(manifest),
     ]

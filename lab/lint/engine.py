@@ -19,7 +19,9 @@ from lab.lint.sources import Project, Source, called, for_types_only
 ENGINE = (3, 9)
 
 _TYPES = frozenset(
-    ["int", "str", "float", "bool", "bytes", "complex", "object", "type", "list", "dict", "tuple", "set", "frozenset", "Any", "Callable", "Iterable", "Iterator", "Mapping", "Sequence", "Optional", "Union", "Path"]
+    {"int", "str", "float", "bool", "bytes", "complex", "object", "type", "list", "dict", "tuple"}
+    | {"set", "frozenset", "Any", "Callable", "Iterable", "Iterator", "Mapping", "Sequence"}
+    | {"Optional", "Union", "Path"}
 )
 _GUARDS = {"ImportError", "ModuleNotFoundError", "AttributeError"}
 
@@ -42,13 +44,15 @@ def _source(source: Source) -> Iterator[Finding]:
             yield error(
                 source.path,
                 line,
-                f"X | Y between types at run time, which needs Python 3.10; the engine has {_dot()}",
+                f"X | Y of types at run time, which needs Python 3.10; the engine has {_dot()}",
                 _line(source, line),
                 "Write Optional[X] or Union[X, Y], or (X, Y) in isinstance; in annotations begin "
                 "the file with from __future__ import annotations",
             )
-    for line, what, needs in [*_newer(source), *_syntax(source)]:
-        if line in said or line in trusted:
+    newer = [each for each in _newer(source) if each[0] not in trusted]
+    # The parser stops at its first complaint, often a line beside what vermin has named already.
+    for line, what, needs in newer or _syntax(source):
+        if line in said:
             continue
         said.add(line)
         yield error(

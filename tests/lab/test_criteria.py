@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from lab.criteria import (
     measure,
     parse,
 )
+from lab.lint import schema
 from lab.lint.finding import Finding, Level
 from lab.manifest import read
 from lab.stats import Sample, Window
@@ -30,6 +32,11 @@ DATA = Path(__file__).parents[2] / "lab" / "data" / "azure"
 RECORDED: list[dict[str, Any]] = json.loads(
     (DATA / "parser_results_criteria.json").read_text(encoding="utf-8")
 )["cases"]
+MINIMAL = re.sub(  # without its criteria
+    r"failureCriteria:\n(?: .*\n)+",
+    "",
+    (DATA / "minimal-valid-azure-loadtest.yaml").read_text(encoding="utf-8"),
+)
 
 
 # --- the 67 criteria that both real parsers were given ----------------------------------------
@@ -102,9 +109,10 @@ def test_a_criterion_is_accepted_exactly_where_both_parsers_sent_the_same_whole_
     case: dict[str, Any], tmp_path: Path
 ) -> None:
     path = tmp_path / "azure-loadtest.yaml"
-    path.write_text(case["yaml"], encoding="utf-8")
+    path.write_text(MINIMAL + case["yaml"], encoding="utf-8")
 
     manifest, findings = read(path)
+    findings += schema.check(manifest) if manifest else []
     refused = [f for f in findings if f.level is Level.ERROR]
 
     assert (not refused) == one_whole_meaning(case), refused

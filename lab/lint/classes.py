@@ -10,11 +10,24 @@ from lab.lint.sources import Project, Source, assignments, called, text_of
 
 BASE = "MCPUserBase"
 
-# What the base class sends for every user, beside the tools that a task names.
+# What the base class sends for every user, beside the tools that a task names; and what it
+# sends only at times: after a timeout, in another revision, by a habit.
 LIFECYCLE = ("initialize", "notifications/initialized", "tools/list", "DELETE")
-ONLY_AFTER_A_TIMEOUT = "notifications/cancelled"
+AT_TIMES = ("notifications/cancelled", "server/discover")
 
-_SENDERS = {"_jsonrpc", "_notify", "_perform"}
+# The base class's methods: what they are counted as, and whether the first argument is a part
+# of it where there is no name=.
+_SENDERS: dict[str, tuple[str, bool]] = {
+    "_call": ("tools/call", True),
+    "_get_prompt": ("prompts/get", True),
+    "_read_resource": ("resources/read", False),
+    "_complete": ("completion/complete", False),
+    "_resources_list": ("resources/list", False),
+    "_resource_templates_list": ("resources/templates/list", False),
+    "_prompts_list": ("prompts/list", False),
+}
+_BARE_SENDERS = {"_jsonrpc", "_notify", "_perform"}
+_SEVERAL = "_call_all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +43,10 @@ class Count:
 class UserClass:
     """One class that takes part when the plan is run.
 
-    hosted  it is an MCP user, so its statistics names begin with label
-    names   what follows the label in them: "initialize", "tools/call:search_code", ...
-    open    it also calls what only a running server names, so names is not all
+    hosted    it is an MCP user, so its statistics names begin with label
+    names     what follows the label in them: "initialize", "tools/call:search_code", ...
+    at_times  what the support modules also send, in some runs
+    open      it calls what only a running server names, so names is not all
     """
 
     name: str
@@ -43,12 +57,18 @@ class UserClass:
     count: Count | None
     needs: tuple[str, ...]
     names: frozenset[str]
+    at_times: frozenset[str]
     open: bool
 
     @property
     def labels(self) -> set[str]:
-        """Every statistics name that it can produce by what is known."""
+        """The statistics names that it produces in every run that goes well."""
         return {f"{self.label}:{name}" for name in self.names}
+
+    @property
+    def rare_labels(self) -> set[str]:
+        """The statistics names that it produces in some runs."""
+        return {f"{self.label}:{name}" for name in self.at_times}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +153,14 @@ def _chain(
 
 
 def _facts(definition: _Definition, chain: list[_Definition], *, hosted: bool) -> UserClass:
-    names: set[str] = set()
-    is_open = not hosted
+    names: set[str | None] = set(LIFECYCLE) if hosted else {None}
+    at_times: set[str | None] = set(AT_TIMES)
     for each in chain:
         constants = {**each.source.constants, **_texts(chain)}
+        found = at_times if each.source.module.startswith("_") else names
         for node in ast.walk(each.node):
             if isinstance(node, ast.Call) and _on_self(node):
-                for name in _statistics_names(node, constants):
-                    names.add(name or "")
-                    is_open = is_open or (name is None and not each.source.module.startswith("_"))
-    names -= {""}
-    if hosted:
-        names |= set(LIFECYCLE)
+                found |= set(_statistics_names(node, constants))
     label = next((v for v in (_text(each, "server_label") for each in chain) if v), "")
     return UserClass(
         name=definition.node.name,
@@ -154,8 +170,9 @@ def _facts(definition: _Definition, chain: list[_Definition], *, hosted: bool) -
         label=label or ("mcp" if hosted else ""),
         count=next((c for c in (_count(each) for each in chain) if c is not None), None),
         needs=next((n for n in (_needs(each) for each in chain) if n is not None), ()),
-        names=frozenset(names),
-        open=is_open,
+        names=frozenset(name for name in names if name),
+        at_times=frozenset(name for name in at_times - names if name),
+        open=None in names,
     )
 
 
@@ -165,28 +182,52 @@ def _on_self(node: ast.Call) -> bool:
         isinstance(function, ast.Attribute)
         and isinstance(function.value, ast.Name)
         and function.value.id == "self"
-        and (function.attr == "_call" or function.attr in _SENDERS)
+        and function.attr in {*_SENDERS, *_BARE_SENDERS, _SEVERAL}
     )
 
 
 def _statistics_names(node: ast.Call, constants: dict[str, str]) -> Iterator[str | None]:
     """Return what the call is counted as, after the label; None where only a run can tell."""
-    keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-    first = node.args[0] if node.args else keywords.get("tool", keywords.get("method"))
-    other = keywords.get("name")
-    options: list[ast.expr | None] = [first]
-    if isinstance(first, ast.IfExp):
-        options = [first.body, first.orelse]
-    for option in options:
-        what = text_of(option, constants)
-        given = text_of(other, constants) if other is not None else None
-        if called(node) == "_call":
-            tool = given if other is not None else what
-            yield f"tools/call:{tool}" if tool else None
-        elif what is None or (other is not None and given is None):
-            yield None
+    sender = called(node)
+    first = node.args[0] if node.args else None
+    keywords = {keyword.arg or "": keyword.value for keyword in node.keywords}
+    if sender == _SEVERAL:
+        calls = first.elts if isinstance(first, (ast.List, ast.Tuple)) else [None]
+        for each in calls:
+            members = _members(each)
+            yield _named("tools/call", members.get("tool"), members.get("name"), constants)
+        return
+    for option in [first.body, first.orelse] if isinstance(first, ast.IfExp) else [first]:
+        if sender in _BARE_SENDERS:
+            what = text_of(option or keywords.get("method"), constants)
+            other = keywords.get("name")
+            yield _named(what, None, other, constants) if what and other else what
         else:
-            yield f"{what}:{given}" if given else what
+            what, first_is_part = _SENDERS[sender]
+            part = (
+                (option or keywords.get("tool", keywords.get("prompt"))) if first_is_part else None
+            )
+            if first_is_part or "name" in keywords:
+                yield _named(what, part, keywords.get("name"), constants)
+            else:
+                yield what
+
+
+def _named(
+    what: str, part: ast.expr | None, name: ast.expr | None, constants: dict[str, str]
+) -> str | None:
+    text = text_of(name if name is not None else part, constants)
+    return f"{what}:{text}" if text else None
+
+
+def _members(node: ast.expr | None) -> dict[str, ast.expr]:
+    """Return the members of {"tool": ...} or dict(tool=...) by name."""
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        return {str(k.value): v for k, v in pairs if isinstance(k, ast.Constant)}
+    if isinstance(node, ast.Call) and called(node) == "dict":
+        return {keyword.arg or "": keyword.value for keyword in node.keywords}
+    return {}
 
 
 def _texts(chain: list[_Definition]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterator
 
 from lab.criteria import class_label
-from lab.lint.classes import ONLY_AFTER_A_TIMEOUT, UserClass
+from lab.lint.classes import UserClass
 from lab.lint.finding import Finding, error, note, warning
 from lab.manifest import Manifest
 
@@ -23,7 +23,7 @@ def check(manifest: Manifest, classes: list[UserClass]) -> list[Finding]:
 def _impossible(manifest: Manifest, classes: list[UserClass]) -> Iterator[Finding]:
     hosted = [each for each in classes if each.hosted]
     possible = {label for each in hosted for label in each.labels}
-    rare = {f"{each.label}:{ONLY_AFTER_A_TIMEOUT}" for each in hosted}
+    rare = {label for each in hosted for label in each.rare_labels}
     free = [each for each in classes if not each.hosted]
     for criterion in manifest.criteria:
         name = criterion.request
@@ -31,10 +31,11 @@ def _impossible(manifest: Manifest, classes: list[UserClass]) -> Iterator[Findin
             continue
         owners = [each for each in hosted if each.label == class_label(name) and ":" in name]
         if name in rare:
-            what = "a criterion on what is sent only after a timeout: without one it fails the gate"
-            yield warning(
-                manifest.path.name, criterion.line, what, name, "Use the request's own name"
+            what = (
+                "a criterion on what is sent only in some runs: where it is not, it fails the gate"
             )
+            cure = "Use the name of what is always sent, such as a tools/call"
+            yield warning(manifest.path.name, criterion.line, what, name, cure)
         elif any(each.open for each in owners) or (free and not owners):
             what = "a criterion on a request that only a run can tell to exist"
             cure = "Compare it with the first run's table"
@@ -57,7 +58,6 @@ def _shared(classes: list[UserClass]) -> Iterator[Finding]:
 
 def _too_many(manifest: Manifest, classes: list[UserClass]) -> Iterator[Finding]:
     usual = {label for each in classes for label in each.labels if each.hosted}
-    usual -= {label for label in usual if label.endswith(f":{ONLY_AFTER_A_TIMEOUT}")}
     if len(usual) > MOST_WITH_GRAPHS:
         what = f"more labels than the {MOST_WITH_GRAPHS} that the service's report has graphs for"
         plan = manifest.test_plan

@@ -9,7 +9,7 @@ import functools
 import importlib.metadata
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,12 @@ class _Line:
 @functools.cache
 def _facts() -> Any:
     return json.loads(_FACTS.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _providers() -> Mapping[str, list[str]]:
+    """Return module -> the distributions installed here that have it."""
+    return importlib.metadata.packages_distributions()
 
 
 def check(project: Project) -> list[Finding]:
@@ -129,7 +135,7 @@ def _imports(project: Project, lines: list[_Line]) -> Iterator[Finding]:
     """Return imports of packages that neither Locust nor the requirements bring."""
     given = {each.name for each in lines} | {"locust"}
     brought = {canonicalize_name(name) for name in _facts()["come_with_locust"]}
-    providers = importlib.metadata.packages_distributions()
+    providers = _providers()
     said: set[str] = set()
     for source in project.sources.values():
         for each in source.imports:

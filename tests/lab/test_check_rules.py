@@ -116,6 +116,35 @@ def test_a_criterion_may_name_what_a_class_sends(name: str, folder: Folder) -> N
     assert folder.found(criteria=criterion(name)) == []
 
 
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ('self._call_all([{"tool": "a"}, dict(tool="b", name="c")])', "tools/call:a tools/call:c"),
+        ('self._get_prompt("greet")', "prompts/get:greet"),
+        ('self._get_prompt("greet", name="hello")', "prompts/get:hello"),
+        ('self._read_resource("file:///a")', "resources/read"),
+        ('self._read_resource("file:///a", name="page")', "resources/read:page"),
+        ("self._prompts_list()", "prompts/list"),
+        ('self._call(tool="a", arguments={})', "tools/call:a"),
+        ('self._jsonrpc("logging/setLevel", {}, name="debug")', "logging/setLevel:debug"),
+    ],
+)
+def test_every_way_to_send_has_its_name(code: str, names: str, folder: Folder) -> None:
+    folder.plan(f"{LEARN}        {code}\n")
+
+    criteria = "".join(criterion(f"learn:{name}") for name in names.split())
+
+    assert folder.found(criteria=criteria) == []
+    assert folder.only(criteria=criterion("learn:tools/call:other")).level is Level.ERROR
+
+
+@pytest.mark.parametrize("code", ["self._call_all(self.plan())", "self._call_all([self.one()])"])
+def test_calls_made_up_in_the_run_leave_the_names_open(code: str, folder: Folder) -> None:
+    folder.plan(f"{LEARN}        {code}\n")
+
+    assert folder.only(criteria=criterion("learn:tools/call:other")).level is Level.NOTE
+
+
 @pytest.mark.parametrize("name", ["learn:tools/call:serch", "learn:ping", "front page"])
 def test_a_criterion_may_not_name_what_no_class_sends(name: str, folder: Folder) -> None:
     finding = folder.only(criteria=criterion(name))
@@ -123,8 +152,9 @@ def test_a_criterion_may_not_name_what_no_class_sends(name: str, folder: Folder)
     assert (finding.level, finding.value) == (Level.ERROR, name)
 
 
-def test_a_criterion_on_what_only_a_timeout_sends_is_a_warning(folder: Folder) -> None:
-    finding = folder.only(criteria=criterion("learn:notifications/cancelled"))
+@pytest.mark.parametrize("name", ["notifications/cancelled", "server/discover"])
+def test_a_criterion_on_what_is_sent_only_at_times_is_a_warning(name: str, folder: Folder) -> None:
+    finding = folder.only(criteria=criterion(f"learn:{name}"))
 
     assert finding.level is Level.WARNING
 

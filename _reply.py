@@ -31,9 +31,8 @@ _ANSWER, _ERROR, _IGNORED = 1, 2, 3
 class Reply:
     """What came back for one request, or for one message that only wants a status.
 
-    `request_id` is None for a notification, a response of ours and a DELETE. `on_request` is
-    called with each request of the server's in the stream, `on_notification` with each of its
-    notifications, which else are only counted. Raises nothing before `result`.
+    `request_id` is None where a status is all that is wanted. `on_request` is called with each
+    request of the server's, `on_notification` with each notification, which else is only counted.
     """
 
     def __init__(
@@ -72,7 +71,7 @@ class Reply:
 
     @property
     def last_event_id(self) -> str:
-        return self._sse.last_id if self._sse is not None else ""
+        return self._sse.last_id if self._sse else ""
 
     @property
     def retry_ms(self) -> int | None:

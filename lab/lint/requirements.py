@@ -134,7 +134,7 @@ def _floor(requirement: Requirement) -> Version | None:
 def _imports(project: Project, lines: list[_Line]) -> Iterator[Finding]:
     """Return imports of packages that neither Locust nor the requirements bring."""
     given = {each.name for each in lines} | {"locust"}
-    brought = {canonicalize_name(name) for name in _facts()["come_with_locust"]}
+    brought = {name for each in given for name in _facts()["brings"].get(each, [])}
     providers = _providers()
     said: set[str] = set()
     for source in project.sources.values():

@@ -153,7 +153,7 @@ def count(variable: str, default: int) -> int:
     ".env": "GITHUB_MCP_TOKEN=not-read\n",
 }
 
-Plant = Callable[[Path], None]
+Plant = Callable[[Path], object]
 
 
 @dataclass(frozen=True)
@@ -475,16 +475,22 @@ FAULTS = {
             ),
             item("env", '- name: MCP_ENGINES\n  value: "2"'),
         ),
-        "learn.py",
+        "*",
         "LEARN_USERS",
         "5",
         "4 or 6",
     ),
     "a count that is no number": Fault(
-        lambda folder: edit(
-            folder,
-            MANIFEST,
-            lambda text: re.sub(r"(name: GITHUB_USERS\n\s*value: ).*", r'\1"two"', text),
+        several(
+            lambda folder: (folder / MANIFEST).write_text(
+                re.sub(
+                    r" *- name: GITHUB_USERS\n.*\n",
+                    "",
+                    (folder / MANIFEST).read_text(encoding="utf-8"),
+                ),
+                encoding="utf-8",
+            ),
+            item("env", '- name: GITHUB_USERS\n  value: "two"'),
         ),
         MANIFEST,
         "GITHUB_USERS",

@@ -484,6 +484,21 @@ def test_a_requirement_that_the_engine_may_not_get_is_found(
     assert (finding.level, finding.line) == (level, 1)
 
 
+@pytest.mark.parametrize("module", ["gevent", "certifi", "zmq", "requests", "locust"])
+def test_what_locust_brings_may_be_imported(module: str, folder: Folder) -> None:
+    folder.plan(f"import {module}\n\n\n{LEARN}")
+
+    assert folder.found() == []
+
+
+def test_what_only_the_laptop_has_may_not_be_imported(folder: Folder) -> None:
+    folder.plan(f"import orjson\nimport yaml\n\n\n{LEARN}")
+
+    assert [f.value for f in folder.found()] == ["orjson", "yaml"]
+    folder.write("requirements.txt", "locust\norjson>=3.10\n")
+    assert [f.value for f in folder.found()] == ["yaml"]
+
+
 # --- files ------------------------------------------------------------------------------------
 
 

@@ -121,9 +121,7 @@ def percentile_of_sorted(ordered: Sequence[float], p: float) -> float:
     rank = p / 100.0 * (len(ordered) - 1)
     below = math.floor(rank)
     above = min(below + 1, len(ordered) - 1)
-    low, high, share = ordered[below], ordered[above], rank - below
-    # From the nearer side: keeps the result monotonic in p, and exact at both ends.
-    return low + (high - low) * share if share < 0.5 else high - (high - low) * (1.0 - share)
+    return ordered[below] + (ordered[above] - ordered[below]) * (rank - below)
 
 
 def percentile(values: Iterable[float], p: float) -> float:

@@ -272,6 +272,7 @@ def test_an_error_has_its_line_its_value_and_its_cure(
 def test_a_secret_in_the_wrong_place_is_never_printed(secret: str, project: Path) -> None:
     for text in (
         MINIMAL.replace(SECRET, secret),
+        MINIMAL.replace(SECRET, secret).replace("GITHUB_MCP_TOKEN", "PLAIN"),
         MINIMAL.replace('value: "17"', f"value: {secret}").replace("LOCUST_USERS", "MY_TOKEN"),
         MINIMAL.replace('value: "17"', "value: [" + secret + "]").replace("LOCUST_USERS", "A_KEY"),
     ):

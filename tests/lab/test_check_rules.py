@@ -234,6 +234,7 @@ def test_users_equal_to_the_sum_of_the_counts_are_fine(folder: Folder) -> None:
 
     assert folder.found(users="6") == []
     assert folder.only(users="7").value == "7"
+    assert folder.only(users="5").value == "5"
 
 
 def test_a_count_of_the_manifest_beats_the_default(folder: Folder) -> None:
@@ -424,6 +425,13 @@ def test_a_module_that_is_listed_but_never_imported_is_read_too(folder: Folder) 
     levels = [f.level for f in folder.found(files="  - spare.py\n")]
 
     assert levels == [Level.ERROR, Level.WARNING], "too new, and not needed"
+
+
+def test_no_comment_hides_syntax_that_the_engine_cannot_parse(folder: Folder) -> None:
+    """Vermin obeys its own comment, which is meant for guarded names; the parser does not."""
+    folder.plan(f"{LEARN}\n\ndef f(a):\n    match a:  # novermin\n        case 1: ...\n")
+
+    assert "Pattern matching" in folder.only().what
 
 
 def test_broken_python_is_an_error_with_its_line(folder: Folder) -> None:

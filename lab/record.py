@@ -157,8 +157,6 @@ class Recorder:
         self._tests += 1
         folder = run_folder(self._told.get("test", self._tests), self._told.get("stamp", ""))
         self.part, self._complained, self._counted = Part(folder), False, 0
-        base = sys.modules.get("_base")
-        self._before = collections.Counter(getattr(base, "tallies", {}))
         self._began, self._lag_seen = time.time(), time.time()
         self._ticks = (folder / f"ticks-{self.part.number}.jsonl").open("ab", buffering=0)
         self._save_tallies()
@@ -225,8 +223,6 @@ class Recorder:
         part = part or self.part
         assert part is not None
         base = sys.modules.get("_base")
-        tallies = collections.Counter(getattr(base, "tallies", {}))
-        tallies.subtract(self._before)
         facts = {
             "process": part.number,
             "pid": os.getpid(),
@@ -238,7 +234,7 @@ class Recorder:
             "lost": part.lost,
             "python": platform.python_version(),
             "locust": locust_version,
-            "tallies": [[*key, n] for key, n in sorted(tallies.items()) if n],
+            "tallies": [[*key, n] for key, n in sorted(getattr(base, "tallies", {}).items())],
             "servers": getattr(base, "servers", {}),
         }
         text = json.dumps(facts, indent=1, default=str)
@@ -293,4 +289,4 @@ def follow(environment: Any, **_: Any) -> None:
     environment.events.worker_connect.add_listener(tell_latecomer)
 
 
-events.init.add_listener(follow)  # type: ignore[no-untyped-call]
+events.init.add_listener(follow)

@@ -1,0 +1,240 @@
+"""What a run says: every figure of the report, computed once, from raw samples.
+
+Renderings (table, page, JUnit, summary) read this and compute nothing themselves.
+
+A label is marked where this machine may have made its latencies, not the server:
+
+* CPU: some of its requests ended in a stretch of 5 s in which its process used over 85 % of a
+  core;
+* lag: over the seconds in which its requests ended, the process's scheduling lag at p99 was over
+  5 ms and over a tenth of the label's p50. The process keeps one p99 a second, each the worst of
+  50 looks; the p99 of all looks lies where six in ten of those seconds are better.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from lab import stats
+from lab.results import Request
+from lab.runs import Process, Run
+from lab.stats import Summary, Window
+from lab.timeline import Point, bucket, points, server_of
+
+HOT_PERCENT = 85.0
+HOT_SECONDS = 5.0
+LATE_MS = 5.0
+LATE_SHARE = 0.1
+LAG_RANK = 60.0
+SETTING_UP = ("initialize", "notifications/initialized", "tools/list")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A label's line of the table. lag_ms is None where no process kept its lag.
+
+    mark  why the figures may be this machine's own; "" where there is no reason
+    """
+
+    summary: Summary
+    lag_ms: float | None
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Failures of one kind and text in one label; first and last in epoch seconds."""
+
+    label: str
+    kind: str
+    text: str
+    count: int
+    of: int
+    first: float
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """What opening a session cost at one server, on average, in ms.
+
+    share_of_waiting  percent of its sessions' summed response times
+    share_of_time     percent of its sessions' whole lives; None where rows name no session
+    """
+
+    server: str
+    sessions: int
+    initialize_ms: float
+    initialized_ms: float
+    list_ms: float
+    share_of_waiting: float
+    share_of_time: float | None
+
+    @property
+    def total_ms(self) -> float:
+        """All three together: what an agent waits before its first call."""
+        return self.initialize_ms + self.initialized_ms + self.list_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A whole run, ready to be shown. calls: the tools/call summaries of each server as one."""
+
+    run: Run
+    span: Window
+    total: Line
+    lines: tuple[Line, ...]
+    calls: tuple[Summary, ...]
+    failures: tuple[Failure, ...]
+    handshakes: tuple[Handshake, ...]
+    bucket: float
+    points: tuple[Point, ...]
+    standins: tuple[str, ...]
+
+    @property
+    def marks(self) -> list[str]:
+        """The marks as sentences for the verdict, one for each reason."""
+        marked = [(line.mark, line.summary.label) for line in self.lines if line.mark]
+        said = []
+        for mark, group in groupby(sorted(marked), key=lambda each: each[0].partition(" ")[0]):
+            labels = [label for _, label in group]
+            shown = ", ".join(labels[:4]) + (f" and {len(labels) - 4} more" * (len(labels) > 4))
+            said.append(f"{_REASONS[mark]}: {shown}")
+        return said
+
+
+_REASONS = {
+    "CPU": f"measured while this machine was busy (CPU above {HOT_PERCENT:.0f} % for 5 s)",
+    "lag": f"measured while this machine was late (lag p99 above {LATE_MS:.0f} ms and 10 % of p50)",
+}
+
+
+def digest(run: Run) -> Digest:
+    """Return every figure of a run that has requests. Raises ValueError where it has none."""
+    span = stats.window(run.requests)
+    groups: dict[str, list[Request]] = {}
+    for each in run.requests:
+        groups.setdefault(each.label, []).append(each)
+    hot = {number: hot_spans(each.load) for number, each in run.processes.items()}
+    lines = [
+        _line(label, groups[label], span, run.processes, hot) for label in _in_order(groups, run)
+    ]
+    total = stats.summarize(run.requests, span=span)
+    width = bucket(span.seconds)
+    return Digest(
+        run=run,
+        span=span,
+        total=Line(total, None, ""),
+        lines=tuple(lines),
+        calls=tuple(_calls(groups, span)),
+        failures=tuple(_failures(run.requests, groups)),
+        handshakes=tuple(_handshakes(run.requests)),
+        bucket=width,
+        points=tuple(points(run, span, width)),
+        standins=tuple(
+            sorted(n for n, said in run.servers.items() if "stand-in" in str(said.get("name")))
+        ),
+    )
+
+
+def _in_order(groups: dict[str, list[Request]], run: Run) -> list[str]:
+    """Server by server, and in each the life of a session: opened, called, closed."""
+    rank = {"initialize": 0, "notifications/initialized": 1, "tools/list": 2, "DELETE": 9}
+    return sorted(groups, key=lambda n: (server_of(n), rank.get(n.partition(":")[2], 5), n))
+
+
+def hot_spans(load: Sequence[tuple[float, float, float]]) -> list[tuple[float, float]]:
+    """Return the stretches of at least 5 s of samples above 85 % CPU, as (from, to) epoch s."""
+    spans = []
+    for hot, group in groupby(load, key=lambda each: each[2] > HOT_PERCENT):
+        times = [each[0] for each in group]
+        # A sample speaks of the second before it.
+        if hot and times[-1] - times[0] + 1.0 >= HOT_SECONDS - 0.1:
+            spans.append((times[0] - 1.0, times[-1]))
+    return spans
+
+
+def _line(
+    label: str,
+    requests: list[Request],
+    span: Window,
+    processes: dict[int, Process],
+    hot: dict[int, list[tuple[float, float]]],
+) -> Line:
+    summary = stats.summarize(requests, label=label, span=span)
+    late: list[float] = []
+    busy = False
+    times = {number: [each[0] for each in p.load] for number, p in processes.items()}
+    for each in requests:
+        load = processes[each.process].load
+        second = bisect_left(times[each.process], each.end)
+        if second < len(load):
+            late.append(load[second][1])
+        busy = busy or any(first <= each.end <= last for first, last in hot[each.process])
+    lag = stats.percentile(late, LAG_RANK) if late else None
+    mark = ""
+    if busy:
+        mark = "CPU"
+    elif lag is not None and lag > LATE_MS and lag > LATE_SHARE * summary.p50:
+        mark = f"lag {lag:.0f} ms"
+    return Line(summary, lag, mark)
+
+
+def _calls(groups: dict[str, list[Request]], span: Window) -> list[Summary]:
+    servers: dict[str, list[Request]] = {}
+    for label, requests in groups.items():
+        if ":tools/call:" in label:
+            servers.setdefault(server_of(label), []).extend(requests)
+    return [stats.summarize(servers[n], label=n, span=span) for n in sorted(servers)]
+
+
+def _failures(requests: list[Request], groups: dict[str, list[Request]]) -> list[Failure]:
+    found: dict[tuple[str, str, str], list[Request]] = {}
+    for each in requests:
+        if not each.success:
+            kind = each.failure_kind or (f"HTTP {each.code}" if each.code else "failure")
+            found.setdefault((each.label, kind, each.failure), []).append(each)
+    failures = [
+        Failure(*key, len(group), len(groups[key[0]]), group[0].start, group[-1].start)
+        for key, group in found.items()
+    ]
+    return sorted(failures, key=lambda each: (-each.count, each.label))
+
+
+def _handshakes(requests: list[Request]) -> list[Handshake]:
+    servers: dict[str, list[Request]] = {}
+    for each in requests:
+        servers.setdefault(server_of(each.label), []).append(each)
+    found = []
+    for server, rows in sorted(servers.items()):
+        spent = dict.fromkeys(SETTING_UP, 0.0)
+        lives: dict[tuple[int, str, int], tuple[float, float]] = {}
+        opened = 0
+        for each in rows:
+            what = each.label.partition(":")[2]
+            if what in spent:
+                spent[what] += each.elapsed_ms
+                opened += what == "initialize" and each.success
+            if each.session:
+                who = (each.process, each.user_class, each.session)
+                first, last = lives.get(who, (each.start, each.end))
+                lives[who] = (min(first, each.start), max(last, each.end))
+        if opened:
+            sum_ms = sum(spent.values())
+            lived = sum(last - first for first, last in lives.values()) * 1000.0
+            waited = max(sum(each.elapsed_ms for each in rows), 1e-9)
+            found.append(
+                Handshake(
+                    server,
+                    opened,
+                    initialize_ms=spent["initialize"] / opened,
+                    initialized_ms=spent["notifications/initialized"] / opened,
+                    list_ms=spent["tools/list"] / opened,
+                    share_of_waiting=100.0 * sum_ms / waited,
+                    share_of_time=100.0 * sum_ms / lived if lived else None,
+                )
+            )
+    return found

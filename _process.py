@@ -67,7 +67,10 @@ def files_missing(users: int) -> str:
 
 
 def tame_collector() -> None:
-    """Once all users exist: put them out of the collector's sight, and let it run less often."""
+    """Put all that exists out of the collector's sight, and let it run less often.
+
+    Once before the users come and once after: it would walk all of them again and again.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

@@ -55,6 +55,7 @@ def watch(base: type[Any]) -> None:
     def on_test_start(environment: Environment, **_: Any) -> None:
         forget_host_of_the_form(environment, hosted(environment))
         tallies.clear()
+        _process.tame_collector()
         _process.start_sampling()
 
     def on_spawning_complete(**_: Any) -> None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lab.lint.sent import names_sent
 from lab.lint.sources import Project, Source, assignments, called, text_of
 
 BASE = "MCPUserBase"
@@ -14,20 +15,6 @@ BASE = "MCPUserBase"
 # sends only at times: after a timeout, in another revision, by a habit.
 LIFECYCLE = ("initialize", "notifications/initialized", "tools/list", "DELETE")
 AT_TIMES = ("notifications/cancelled", "server/discover")
-
-# The base class's methods: what they are counted as, and whether the first argument is a part
-# of it where there is no name=.
-_SENDERS: dict[str, tuple[str, bool]] = {
-    "_call": ("tools/call", True),
-    "_get_prompt": ("prompts/get", True),
-    "_read_resource": ("resources/read", False),
-    "_complete": ("completion/complete", False),
-    "_resources_list": ("resources/list", False),
-    "_resource_templates_list": ("resources/templates/list", False),
-    "_prompts_list": ("prompts/list", False),
-}
-_BARE_SENDERS = {"_jsonrpc", "_notify", "_perform"}
-_SEVERAL = "_call_all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +142,10 @@ def _chain(
 def _facts(definition: _Definition, chain: list[_Definition], *, hosted: bool) -> UserClass:
     names: set[str | None] = set(LIFECYCLE) if hosted else {None}
     at_times: set[str | None] = set(AT_TIMES)
+    inherited = _texts(chain)
     for each in chain:
-        constants = {**each.source.constants, **_texts(chain)}
         found = at_times if each.source.module.startswith("_") else names
-        for node in ast.walk(each.node):
-            if isinstance(node, ast.Call) and _on_self(node):
-                found |= set(_statistics_names(node, constants))
+        found |= names_sent(each.node, {**each.source.constants, **inherited})
     label = next((v for v in (_text(each, "server_label") for each in chain) if v), "")
     return UserClass(
         name=definition.node.name,
@@ -174,60 +159,6 @@ def _facts(definition: _Definition, chain: list[_Definition], *, hosted: bool) -
         at_times=frozenset(name for name in at_times - names if name),
         open=None in names,
     )
-
-
-def _on_self(node: ast.Call) -> bool:
-    function = node.func
-    return (
-        isinstance(function, ast.Attribute)
-        and isinstance(function.value, ast.Name)
-        and function.value.id == "self"
-        and function.attr in {*_SENDERS, *_BARE_SENDERS, _SEVERAL}
-    )
-
-
-def _statistics_names(node: ast.Call, constants: dict[str, str]) -> Iterator[str | None]:
-    """Return what the call is counted as, after the label; None where only a run can tell."""
-    sender = called(node)
-    first = node.args[0] if node.args else None
-    keywords = {keyword.arg or "": keyword.value for keyword in node.keywords}
-    if sender == _SEVERAL:
-        calls = first.elts if isinstance(first, (ast.List, ast.Tuple)) else [None]
-        for each in calls:
-            members = _members(each)
-            yield _named("tools/call", members.get("tool"), members.get("name"), constants)
-        return
-    for option in [first.body, first.orelse] if isinstance(first, ast.IfExp) else [first]:
-        if sender in _BARE_SENDERS:
-            what = text_of(option or keywords.get("method"), constants)
-            other = keywords.get("name")
-            yield _named(what, None, other, constants) if what and other else what
-        else:
-            what, first_is_part = _SENDERS[sender]
-            part = (
-                (option or keywords.get("tool", keywords.get("prompt"))) if first_is_part else None
-            )
-            if first_is_part or "name" in keywords:
-                yield _named(what, part, keywords.get("name"), constants)
-            else:
-                yield what
-
-
-def _named(
-    what: str, part: ast.expr | None, name: ast.expr | None, constants: dict[str, str]
-) -> str | None:
-    text = text_of(name if name is not None else part, constants)
-    return f"{what}:{text}" if text else None
-
-
-def _members(node: ast.expr | None) -> dict[str, ast.expr]:
-    """Return the members of {"tool": ...} or dict(tool=...) by name."""
-    if isinstance(node, ast.Dict):
-        pairs = zip(node.keys, node.values, strict=True)
-        return {str(k.value): v for k, v in pairs if isinstance(k, ast.Constant)}
-    if isinstance(node, ast.Call) and called(node) == "dict":
-        return {keyword.arg or "": keyword.value for keyword in node.keywords}
-    return {}
 
 
 def _texts(chain: list[_Definition]) -> dict[str, str]:

@@ -9,6 +9,7 @@ sys.version_info or a try that catches the import, is trusted.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 
 import vermin  # type: ignore[import-untyped]
@@ -49,7 +50,7 @@ def _source(source: Source) -> Iterator[Finding]:
                 "Write Optional[X] or Union[X, Y], or (X, Y) in isinstance; in annotations begin "
                 "the file with from __future__ import annotations",
             )
-    newer = [each for each in _newer(source) if each[0] not in trusted]
+    newer = [each for each in _newer(source.text, source.path) if each[0] not in trusted]
     # The parser stops at its first complaint, often a line beside what vermin has named already.
     for line, what, needs in newer or _syntax(source):
         if line in said:
@@ -80,20 +81,23 @@ def _syntax(source: Source) -> Iterator[tuple[int, str, str]]:
         yield problem.lineno or 0, f"syntax ({problem.msg})", "3.10 or later"
 
 
-def _newer(source: Source) -> Iterator[tuple[int, str, str]]:
+@functools.lru_cache(maxsize=500)
+def _newer(text: str, path: str) -> tuple[tuple[int, str, str], ...]:
     """Return (line, what, since) of everything that vermin knows to be newer than the engine."""
     config = vermin.Config()
     config.set_verbose(3)
     config.set_format(vermin.formats.ParsableFormat())
-    found = vermin.visit(source.text, config, source.path)
-    if not isinstance(found, vermin.SourceVisitor):
-        return
-    for row in str(found.output_text()).splitlines():
-        parts = row.removeprefix(source.path).lstrip(":").split(":", 4)
+    visitor = vermin.visit(text, config, path)
+    if not isinstance(visitor, vermin.SourceVisitor):
+        return ()
+    found: list[tuple[int, str, str]] = []
+    for row in str(visitor.output_text()).splitlines():
+        parts = row.removeprefix(path).lstrip(":").split(":", 4)
         if len(parts) == 5 and parts[0].isdigit() and parts[4]:
             since = tuple(int(part) for part in parts[3].lstrip("!~").split(".") if part.isdigit())
             if since > ENGINE and "union types" not in parts[4]:
-                yield int(parts[0]), parts[4].replace("`", ""), parts[3]
+                found.append((int(parts[0]), parts[4].replace("`", ""), parts[3]))
+    return tuple(found)
 
 
 def _unions(tree: ast.Module) -> Iterator[int]:

@@ -248,7 +248,7 @@ def python(code: str) -> Plant:
 TOKEN = "ghp_" + "a1B2" * 9
 
 FAULTS = {
-    "an unlisted module": Fault(drop("_base.py"), "github.py", "from _base", "_base", "- _base.py"),
+    "an unlisted module": Fault(drop("_base.py"), "*.py", "from _base", "_base", "- _base.py"),
     "an unlisted query file": Fault(
         several(write("queries/new.txt", "x\n"), python('NEW = load_lines("new.txt")')),
         "github.py",

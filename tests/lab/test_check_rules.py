@@ -138,6 +138,33 @@ def test_every_way_to_send_has_its_name(code: str, names: str, folder: Folder) -
     assert folder.only(criteria=criterion("learn:tools/call:other")).level is Level.ERROR
 
 
+def test_calls_written_down_in_one_method_and_sent_in_another_have_their_names(
+    folder: Folder,
+) -> None:
+    folder.plan(
+        f"{LEARN}        self._call(**self.one())\n"
+        "        self._call_all([self.one(), self.two()])\n\n"
+        "    def one(self):\n"
+        '        return {"tool": "first", "arguments": {}}\n\n'
+        "    def two(self):\n"
+        '        return dict(tool="second", arguments={}, name="renamed")\n'
+    )
+    sent = ("first", "renamed", "search")
+
+    assert folder.found(criteria="".join(criterion(f"learn:tools/call:{n}") for n in sent)) == []
+    assert folder.only(criteria=criterion("learn:tools/call:second")).level is Level.ERROR
+
+
+def test_a_call_written_down_with_a_tool_of_the_run_leaves_the_names_open(folder: Folder) -> None:
+    folder.plan(
+        f"{LEARN}        self._call(**self.one())\n\n"
+        "    def one(self):\n"
+        '        return {"tool": self.tools[0], "arguments": {}}\n'
+    )
+
+    assert folder.only(criteria=criterion("learn:tools/call:any")).level is Level.NOTE
+
+
 @pytest.mark.parametrize("code", ["self._call_all(self.plan())", "self._call_all([self.one()])"])
 def test_calls_made_up_in_the_run_leave_the_names_open(code: str, folder: Folder) -> None:
     folder.plan(f"{LEARN}        {code}\n")

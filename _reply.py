@@ -21,7 +21,7 @@ from orjson import JSONDecodeError, loads
 
 from _failures import HTTPStatusError, MCPError, ProtocolError, status_failure
 from _jsonrpc import Message, decode, decode_or_none, error_code, result_of
-from _sse import Event, SSEParser
+from _sse import SSEParser, whole_event
 
 ERROR_BODY_LIMIT = 65536  # bytes of an error reply that are looked at for a JSON-RPC code
 _IDS_OF_NOBODY = (None, "", "server-error")
@@ -71,11 +71,13 @@ class Reply:
 
     @property
     def last_event_id(self) -> str:
-        return self._sse.last_id if self._sse else ""
+        sse = self._sse or self._resumed
+        return sse.last_id if sse is not None else ""
 
     @property
     def retry_ms(self) -> int | None:
-        return self._sse.retry_ms if self._sse is not None else None
+        sse = self._sse or self._resumed
+        return sse.retry_ms if sse is not None else None
 
     @property
     def awaits_resumption(self) -> bool:
@@ -85,17 +87,15 @@ class Reply:
 
     def resume(self) -> None:
         """Read on in another stream of the same reply; the last event id is kept."""
-        sse = self._sse
+        sse = self._sse or self._resumed
         self.reset()
         self._resumed = sse
 
     def give_up(self, failure: MCPError | None) -> None:
         """Leave it at that: the server would not go on with the stream."""
-        self.status = 200
-        self.failure = failure
-        self.message = None
+        self.status, self.kind = 200, ""
+        self.failure, self.message = failure, None
         self.done = True
-        self.kind = ""
 
     def begin(self, status: int, headers: dict[bytes, bytes]) -> None:
         """The head has arrived; header names are in lower case."""
@@ -116,16 +116,10 @@ class Reply:
             self.kind = "json"
         elif media_type == b"text/event-stream":
             self.kind = "sse"
-            self._sse = SSEParser()
-            if self._resumed is not None:
-                self._sse.last_id = self._resumed.last_id
-                self._sse.retry_ms = self._resumed.retry_ms
         elif self._body_of == _ANSWER:
-            if media_type:
-                named = media_type.decode("latin-1")[:60]
-                self._fail(ProtocolError(f"unexpected content-type {named}"))
-            else:
-                self._fail(ProtocolError("missing content-type"))
+            named = media_type.decode("latin-1")[:60]
+            text = f"unexpected content-type {named}" if named else "missing content-type"
+            self._fail(ProtocolError(text))
             return
         encoding = headers.get(b"content-encoding")
         if encoding is not None:
@@ -156,13 +150,8 @@ class Reply:
                     self._fail(ProtocolError("bad gzip body"))
                 return False
         self.size += len(chunk)
-        if self._sse is not None:
-            events = self._sse.feed(chunk)
-            for event in events:
-                self._take(event)
-                if self.done:
-                    return True
-            return bool(events)
+        if self.kind == "sse":
+            return self._feed_stream(chunk)
         self._chunks.append(chunk)
         if self._body_of == _ERROR:
             if self.size > ERROR_BODY_LIMIT:
@@ -170,6 +159,20 @@ class Reply:
         elif chunk[-1:] == b"}" and b"content-length" not in self.headers:
             self._try_early()
         return True
+
+    def _feed_stream(self, chunk: bytes) -> bool:
+        if self._sse is None:
+            data = whole_event(chunk)
+            if data is not None:
+                self._take("message", data)
+                return True
+            self._sse = SSEParser(self._resumed)
+        events = self._sse.feed(chunk)
+        for event in events:
+            self._take(*event)
+            if self.done:
+                return True
+        return bool(events)
 
     def _try_early(self) -> None:
         # A server may send whole JSON in a chunked body that it never ends. Each failed attempt
@@ -190,9 +193,9 @@ class Reply:
         self.done = True
         if self._body_of == _ERROR:
             return
-        if self._sse is not None:
-            for event in self._sse.end():
-                self._take(event)
+        if self.kind == "sse":
+            for event in self._sse.end() if self._sse is not None else ():
+                self._take(*event)
             if self.message is None and self.failure is None:
                 text = (
                     "no response for this id" if self.foreign else "stream ended before the reply"
@@ -203,10 +206,9 @@ class Reply:
         elif self._inflate is not None and not self._inflate.eof:
             self.failure = ProtocolError("bad gzip body")
 
-    def _take(self, event: Event) -> None:
-        if event.type != "message" and event.type != "error":
+    def _take(self, kind: str, data: bytes) -> None:
+        if kind != "message" and kind != "error":
             return
-        data = event.data
         if b'"id"' not in data and b'"error"' not in data:
             # Neither an answer nor a request; a stream of 2,000 notifications need not be decoded.
             if b'"method"' in data and self._on_notification is None:
@@ -215,7 +217,7 @@ class Reply:
         try:
             message = decode(data)
         except ValueError:
-            if event.type == "message":
+            if kind == "message":
                 self._fail(ProtocolError("invalid JSON"))
             return
         self._consider(message)

@@ -2,13 +2,13 @@
 
 Renderings (table, page, JUnit, summary) read this and compute nothing themselves.
 
-A label is marked where this machine may have made its latencies, not the server:
+A label is marked where this machine, and not the server, may have made more than one in a hundred
+of its latencies: they ended in a stretch of 5 s in which their process
 
-* CPU: some of its requests ended in a stretch of 5 s in which its process used over 85 % of a
-  core;
-* lag: over the seconds in which its requests ended, the process's scheduling lag at p99 was over
-  5 ms and over a tenth of the label's p50. The process keeps one p99 a second, each the worst of
-  50 looks; the p99 of all looks lies where six in ten of those seconds are better.
+* CPU: used over 85 % of a core all the time, or
+* lag: was late by over 5 ms, and by over a tenth of the label's p50, at p99. The process keeps one
+  figure a second, about the worst of 50 looks; the p99 of the stretch's 250 looks is the third
+  worst, for which the median of the five figures stands.
 """
 
 from __future__ import annotations
@@ -20,27 +20,29 @@ from itertools import groupby
 
 from lab import stats
 from lab.results import Request
-from lab.runs import Process, Run
+from lab.runs import Run
 from lab.stats import Summary, Window
 from lab.timeline import Point, bucket, points, server_of
 
 HOT_PERCENT = 85.0
-HOT_SECONDS = 5.0
 LATE_MS = 5.0
 LATE_SHARE = 0.1
-LAG_RANK = 60.0
+STRETCH = 5  # seconds
+TOLERATED = 0.01  # of a label's requests
+
+# Process -> (its seconds, the worst stretch of each).
+_Loads = dict[int, tuple[list[float], list[tuple[float, float]]]]
 SETTING_UP = ("initialize", "notifications/initialized", "tools/list")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A label's line of the table. lag_ms is None where no process kept its lag.
+    """A label's line of the table.
 
     mark  why the figures may be this machine's own; "" where there is no reason
     """
 
     summary: Summary
-    lag_ms: float | None
     mark: str
 
 
@@ -107,7 +109,7 @@ class Digest:
 
 
 _REASONS = {
-    "CPU": f"measured while this machine was busy (CPU above {HOT_PERCENT:.0f} % for 5 s)",
+    "CPU": f"measured while this machine was busy (CPU above {HOT_PERCENT:.0f} % for {STRETCH} s)",
     "lag": f"measured while this machine was late (lag p99 above {LATE_MS:.0f} ms and 10 % of p50)",
 }
 
@@ -118,16 +120,17 @@ def digest(run: Run) -> Digest:
     groups: dict[str, list[Request]] = {}
     for each in run.requests:
         groups.setdefault(each.label, []).append(each)
-    hot = {number: hot_spans(each.load) for number, each in run.processes.items()}
-    lines = [
-        _line(label, groups[label], span, run.processes, hot) for label in _in_order(groups, run)
-    ]
+    load = {
+        number: ([each[0] for each in process.load], stretches(process.load))
+        for number, process in run.processes.items()
+    }
+    lines = [_line(label, groups[label], span, load) for label in _in_order(groups)]
     total = stats.summarize(run.requests, span=span)
     width = bucket(span.seconds)
     return Digest(
         run=run,
         span=span,
-        total=Line(total, None, ""),
+        total=Line(total, ""),
         lines=tuple(lines),
         calls=tuple(_calls(groups, span)),
         failures=tuple(_failures(run.requests, groups)),
@@ -140,47 +143,46 @@ def digest(run: Run) -> Digest:
     )
 
 
-def _in_order(groups: dict[str, list[Request]], run: Run) -> list[str]:
+def _in_order(groups: dict[str, list[Request]]) -> list[str]:
     """Server by server, and in each the life of a session: opened, called, closed."""
     rank = {"initialize": 0, "notifications/initialized": 1, "tools/list": 2, "DELETE": 9}
     return sorted(groups, key=lambda n: (server_of(n), rank.get(n.partition(":")[2], 5), n))
 
 
-def hot_spans(load: Sequence[tuple[float, float, float]]) -> list[tuple[float, float]]:
-    """Return the stretches of at least 5 s of samples above 85 % CPU, as (from, to) epoch s."""
-    spans = []
-    for hot, group in groupby(load, key=lambda each: each[2] > HOT_PERCENT):
-        times = [each[0] for each in group]
-        # A sample speaks of the second before it.
-        if hot and times[-1] - times[0] + 1.0 >= HOT_SECONDS - 0.1:
-            spans.append((times[0] - 1.0, times[-1]))
-    return spans
+def stretches(load: Sequence[tuple[float, float, float]]) -> list[tuple[float, float]]:
+    """Return (lag in ms, CPU in percent) of the worst stretch that each second is part of.
+
+    Seconds are those of the load, whose items are (epoch s, lag p99 in ms, CPU in percent).
+    """
+    length = min(STRETCH, len(load))
+    windows = [load[i : i + length] for i in range(len(load) - length + 1)]
+    lags = [stats.percentile((each[1] for each in window), 50.0) for window in windows]
+    cpus = [min(each[2] for each in window) for window in windows]
+    worst = []
+    for second in range(len(load)):
+        inside = slice(max(0, second - length + 1), second + 1)
+        worst.append((max(lags[inside]), max(cpus[inside])))
+    return worst
 
 
-def _line(
-    label: str,
-    requests: list[Request],
-    span: Window,
-    processes: dict[int, Process],
-    hot: dict[int, list[tuple[float, float]]],
-) -> Line:
+def _line(label: str, requests: list[Request], span: Window, load: _Loads) -> Line:
     summary = stats.summarize(requests, label=label, span=span)
+    limit = max(LATE_MS, LATE_SHARE * summary.p50)
+    hot = 0
     late: list[float] = []
-    busy = False
-    times = {number: [each[0] for each in p.load] for number, p in processes.items()}
     for each in requests:
-        load = processes[each.process].load
-        second = bisect_left(times[each.process], each.end)
-        if second < len(load):
-            late.append(load[second][1])
-        busy = busy or any(first <= each.end <= last for first, last in hot[each.process])
-    lag = stats.percentile(late, LAG_RANK) if late else None
+        times, worst = load[each.process]
+        second = bisect_left(times, each.end)  # a figure speaks of the second before it
+        if second < len(times):
+            lag, cpu = worst[second]
+            hot += cpu > HOT_PERCENT
+            late += [lag] if lag > limit else []
     mark = ""
-    if busy:
+    if hot > TOLERATED * len(requests):
         mark = "CPU"
-    elif lag is not None and lag > LATE_MS and lag > LATE_SHARE * summary.p50:
-        mark = f"lag {lag:.0f} ms"
-    return Line(summary, lag, mark)
+    elif len(late) > TOLERATED * len(requests):
+        mark = f"lag {max(late):.0f} ms"
+    return Line(summary, mark)
 
 
 def _calls(groups: dict[str, list[Request]], span: Window) -> list[Summary]:

@@ -30,7 +30,7 @@ HEADER = ",".join(AZURE_COLUMNS + OUR_COLUMNS) + "\n"
 LONGEST_TEXT = 300
 MOST_CELLS = 10_000
 
-_SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|PWD|CREDENTIAL", re.IGNORECASE)
+SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|PWD|CREDENTIAL", re.IGNORECASE)
 _SECRET_SHAPE = re.compile(
     r"\b(?:bearer|basic)\s+[\w.~+/=-]{6,}"  # an Authorization header's value
     r"|\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*"  # a JSON web token
@@ -43,7 +43,7 @@ def secret_values(environment: Mapping[str, str] = os.environ) -> list[str]:
     """Return every form in which a secret of the environment could be printed, longest first."""
     forms: set[str] = set()
     for name, value in environment.items():
-        if len(value) >= 8 and _SECRET_NAME.search(name):
+        if len(value) >= 8 and SECRET_NAME.search(name):
             forms |= {value, quote(value, safe=""), quote_plus(value)}
             for shift, mixed in enumerate((0, 2, 3)):  # base64 of a longer text that holds it
                 encoded = b64encode(b"\0" * shift + value.encode()).decode().rstrip("=")

@@ -1,0 +1,262 @@
+"""The report as one HTML file: no script, nothing from outside, light and dark, any width."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+from lab.digest import Digest
+from lab.outcome import Outcome
+from lab.plots import COLOURS, Bar, Series, bars, clock, lines
+from lab.table import HEADINGS, cells, ms
+from lab.timeline import server_of
+
+_STYLE = Path(__file__).with_name("page.css")
+
+
+def page(outcome: Outcome) -> str:
+    """Return the whole page."""
+    digest = outcome.digest
+    title = f"{outcome.word}: {digest.run.name}"
+    body = "".join(
+        (
+            _head(outcome),
+            _waits(digest),
+            _table(digest),
+            _criteria(outcome),
+            _failures(digest),
+            _over_time(digest),
+            _handshakes(digest),
+            _counted(digest),
+            _servers(digest),
+            _method(digest),
+        )
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
+        f"<title>{escape(title)}</title><style>{_STYLE.read_text(encoding='utf-8')}</style>"
+        f"</head><body><main>{body}</main></body></html>\n"
+    )
+
+
+def _section(name: str, lead: str, *parts: str) -> str:
+    return f"<section><h2>{escape(name)}</h2><p class=lead>{lead}</p>{''.join(parts)}</section>"
+
+
+def _grid(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """A table of texts; the columns after the first so many are numbers."""
+
+    def row(tag: str, texts: Sequence[str]) -> str:
+        return "".join(
+            f"<{tag}{' class=n' if index >= words else ''}>{escape(each)}</{tag}>"
+            for index, each in enumerate(texts)
+        )
+
+    body = "".join(f"<tr>{row('td', each)}</tr>" for each in rows)
+    return (
+        f"<div class=wide><table><thead><tr>{row('th', heads)}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _head(outcome: Outcome) -> str:
+    digest, facts = outcome.digest, outcome.digest.run.facts
+    total = digest.total.summary
+    users = max((point.users for point in digest.points), default=0)
+    began = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(digest.span.start))
+    tiles = [
+        ("requests", f"{total.count:,}"),
+        ("failed", f"{total.failures:,}", f"{total.error_percent:.2f} %"),
+        ("average", f"{ms(total.avg)} ms"),
+        ("p50", f"{ms(total.p50)} ms"),
+        ("p95", f"{ms(total.p95)} ms"),
+        ("users", f"{users:,}"),
+        ("rate", f"{total.rate:.2f}/s"),
+        ("time", clock(digest.span.seconds)),
+    ]
+    shown = "".join(
+        f"<div class=tile><span>{escape(name)}</span><b>{escape(value)}</b>"
+        f"<span>{escape(''.join(more))}</span></div>"
+        for name, value, *more in tiles
+    )
+    told = [
+        *(f"Marked: {mark}." for mark in digest.marks),
+        *(f"Note: {note}." for note in digest.run.notes),
+    ]
+    if digest.standins:
+        told.insert(
+            0,
+            f"Stand-ins on the same machine answered as {', '.join(digest.standins)}, with"
+            " made-up replies and latencies drawn from a published run: this shows the harness"
+            " at work, and says nothing about the real servers.",
+        )
+    notices = "".join(f"<p class=notice>{escape(each)}</p>" for each in told)
+    command = str(facts.get("command", ""))
+    return (
+        f"<header><p class=kicker>{escape(str(facts.get('what', 'load test of MCP servers')))}"
+        f" · {escape(digest.run.name)}</p>"
+        f"<h1><span class='badge v{outcome.code}'>{escape(outcome.word)}</span></h1>"
+        f"<p class=first>{escape(outcome.first_line)}</p>{notices}"
+        f"<div class=tiles>{shown}</div><p class=soft>{escape(began)}"
+        f"{f' · <code>{escape(command)}</code>' if command else ''}</p></header>"
+    )
+
+
+def _colours(digest: Digest) -> dict[str, int]:
+    names = sorted({server_of(line.summary.label) for line in digest.lines})
+    return {name: index % COLOURS for index, name in enumerate(names)}
+
+
+def _waits(digest: Digest) -> str:
+    colours = _colours(digest)
+    if not digest.calls:
+        return ""
+    tools = [line.summary for line in digest.lines if ":tools/call:" in line.summary.label]
+    longest = max(max(s.avg, s.p90) for s in [*tools, *digest.calls])
+    servers = [
+        Bar(s.label, s.avg, s.p90, colours[s.label], f"{s.count:,} calls") for s in digest.calls
+    ]
+    each = [
+        Bar(
+            s.label.replace(":tools/call:", " "),
+            *(s.avg, s.p90, colours[server_of(s.label)]),
+            f"{s.count:,} calls",
+        )
+        for s in tools
+    ]
+    return _section(
+        "What an agent waits for",
+        "Tool calls only. The bar is the average, its pale extension reaches to the p90;"
+        " milliseconds, one scale for both figures.",
+        f"<h3>By server</h3>{bars(servers, longest)}<h3>By tool</h3>{bars(each, longest)}",
+    )
+
+
+def _table(digest: Digest) -> str:
+    rows = [cells(line) for line in digest.lines]
+    rows.append(cells(digest.total))
+    heads = [*HEADINGS[:-1], "mark" if any(line.mark for line in digest.lines) else ""]
+    return _section(
+        "All requests",
+        "Response times in milliseconds, failed requests included, percentiles from raw samples;"
+        " req/s over the whole run.",
+        _grid(heads, rows),
+    )
+
+
+def _criteria(outcome: Outcome) -> str:
+    judged = outcome.verdict.judgements
+    if not judged:
+        return _section("Criteria", "None were given, so nothing could fail this run.")
+    rows = [(j.outcome.value, j.criterion.subject, j.criterion.text, j.why) for j in judged]
+    lead = "A criterion that is true fails the run, as in Azure Load Testing."
+    heads = ("outcome", "request", "fails if", "found")
+    return _section("Criteria", lead, _grid(heads, rows, words=4))
+
+
+def _failures(digest: Digest) -> str:
+    if not digest.failures:
+        return _section("Failures", "None.")
+
+    def offset(at: float) -> str:
+        return clock(at - digest.span.start)
+
+    rows = [
+        (
+            *(f.label, f.kind, f.text, f"{f.count:,}", f"{100 * f.count / f.of:.2f}"),
+            *(offset(f.first), offset(f.last)),
+        )
+        for f in digest.failures
+    ]
+    heads = ("label", "kind", "text", "count", "% of label", "first", "last")
+    return _section("Failures", "By kind and text.", _grid(heads, rows, words=3))
+
+
+def _over_time(digest: Digest) -> str:
+    points, width = digest.points, digest.bucket
+    colours = _colours(digest)
+    rates = [
+        Series(name, [p.rates.get(name, 0.0) for p in points], colour)
+        for name, colour in colours.items()
+    ]
+    charts = [
+        lines("Requests by server", rates, width, "requests/s"),
+        lines(
+            "Response time",
+            [Series("p50", [p.p50 for p in points], 0), Series("p95", [p.p95 for p in points], 1)],
+            *(width, "ms"),
+        ),
+        lines("Users", [Series("users", [p.users for p in points], 2)], width, "users"),
+        lines(
+            "Failures",
+            [Series("failed", [p.failures for p in points], 3)],
+            *(width, f"in each {width:g} s"),
+            columns=True,
+        ),
+    ]
+    if any(p.lag_ms is not None for p in points):
+        lag = [Series("lag p99", [p.lag_ms for p in points], 4)]
+        cpu = [Series("CPU", [p.cpu_percent for p in points], 5)]
+        charts += [
+            lines("This machine's own lag, the worst second", lag, width, "ms", least_top=5.0),
+            lines("This process's CPU", cpu, width, "% of a core", least_top=100.0),
+        ]
+    lead = f"By the end of each request, in buckets of {width:g} s; point at one for its figures."
+    return _section("Over time", lead, f"<div class=charts>{''.join(charts)}</div>")
+
+
+def _handshakes(digest: Digest) -> str:
+    if not digest.handshakes:
+        return ""
+    rows = [
+        (
+            *(h.server, f"{h.sessions:,}"),
+            *(ms(v) for v in (h.initialize_ms, h.initialized_ms, h.list_ms, h.total_ms)),
+            f"{h.share_of_waiting:.1f} %",
+            "not known" if h.share_of_time is None else f"{h.share_of_time:.2f} %",
+        )
+        for h in digest.handshakes
+    ]
+    heads = ("server", "sessions", "initialize", "initialized", "tools/list", "together")
+    return _section(
+        "The handshake's price",
+        "What an agent waits before its first call, on average and in milliseconds, and what part"
+        " that is of all it waited for, and of its session's whole time.",
+        _grid([*heads, "of waiting", "of the session"], rows),
+    )
+
+
+def _counted(digest: Digest) -> str:
+    rows = [(s, what, f"{n:,}") for (s, what), n in sorted(digest.run.tallies.items())]
+    if not rows:
+        return ""
+    lead = "What happened beside the requests and is in none of the figures above."
+    return _section("Counted, no sample", lead, _grid(("server", "what", "count"), rows, words=2))
+
+
+def _servers(digest: Digest) -> str:
+    rows = [
+        (label, *(str(said.get(k, "")) for k in ("name", "version", "protocolVersion", "url")))
+        for label, said in sorted(digest.run.servers.items())
+    ]
+    if not rows:
+        return ""
+    heads = ("label", "name", "version", "MCP revision", "address")
+    return _section("Servers", "As they named themselves.", _grid(heads, rows, words=5))
+
+
+def _method(digest: Digest) -> str:
+    facts = [p.facts for p in digest.run.processes.values() if p.facts]
+    made = sorted({f"Python {f.get('python')}, Locust {f.get('locust')}" for f in facts})
+    return _section(
+        "How to read this",
+        "The clock runs from just before a request is written, a connection that must be opened"
+        " included, to the read that completed its reply. Percentiles are interpolated between raw"
+        " samples; Azure Load Testing sketches them and may differ by a few percent. A light load"
+        " is a baseline, not a ceiling."
+        + (f" {len(facts)} process{'es' * (len(facts) > 1)}: {'; '.join(made)}." if made else ""),
+    )

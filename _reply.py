@@ -1,11 +1,10 @@
 """One HTTP reply to one JSON-RPC message, read as it arrives; no I/O.
 
 A connection calls `begin` at the end of the headers, `feed` with each piece of the decoded
-transfer, and `finish` once the body is over, whole or cut. As soon as `done` is true the reply
-has been decided and nothing more need be read; `result` then returns or raises.
+transfer, and `finish` once the body is over, whole or cut. `done` says that nothing more need be
+read; `result` then returns or raises.
 
-Which message is the reply (mcp-wire: transports, "Sending Messages to the Server"):
-
+Which message is the reply (basic/transports, "Sending Messages to the Server"):
 * one with our id, also where a gateway turned 7 into "7" or 7.0;
 * an error without a usable id (null, "", "server-error", none), as it answers this POST;
 * never a request or a notification, and never another id.
@@ -23,7 +22,7 @@ from _failures import HTTPStatusError, MCPError, ProtocolError, status_failure
 from _jsonrpc import Message, decode, decode_or_none, error_code, result_of
 from _sse import SSEParser, whole_event
 
-ERROR_BODY_LIMIT = 65536  # bytes of an error reply that are looked at for a JSON-RPC code
+ERROR_BODY_LIMIT = 65536  # bytes of an error reply that are looked at
 _IDS_OF_NOBODY = (None, "", "server-error")
 _ANSWER, _ERROR, _IGNORED = 1, 2, 3
 
@@ -93,9 +92,8 @@ class Reply:
 
     def give_up(self, failure: MCPError | None) -> None:
         """Leave it at that: the server would not go on with the stream."""
-        self.status, self.kind = 200, ""
+        self.status, self.kind, self.done = 200, "", True
         self.failure, self.message = failure, None
-        self.done = True
 
     def begin(self, status: int, headers: dict[bytes, bytes]) -> None:
         """The head has arrived; header names are in lower case."""

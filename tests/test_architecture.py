@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_wire": {"_failures", "_cookies", "_http", "_origin", "_reply", "_trace", "mcp_client"}
     | {"gevent"},
     "_probe": {"_revisions"},
-    "_auth": {"_failures", "gevent", "azure"},
+    "_auth": {"_failures", "_tally", "_workload", "gevent", "azure"},
     "_workload": {"dotenv"},
     "_shapes": {"locust"},
     "_process": {"gevent", "locust"},

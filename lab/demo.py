@@ -38,6 +38,7 @@ PACES = {
     "article": ("0.1", "0.5", "5", "30"),
     "published": ("0.5", "2", "8", "45"),  # the published run's own
 }
+NO_BURSTS = ("published",)  # its users called one tool at a time
 _PAUSES = ("MCP_INTRA_MIN", "MCP_INTRA_MAX", "MCP_TURN_MIN", "MCP_TURN_MAX")
 _STOPPING_SECONDS = 60.0  # of requests that still run at the end, by locust.conf's stop-timeout
 
@@ -125,6 +126,7 @@ def environment(
         **kept,
         **{f"{label.upper()}_USERS": str(count) for label, count in counts.items()},
         **dict(zip(_PAUSES, PACES[pace], strict=True)),
+        "MCP_BURST_PROB": "0" if pace in NO_BURSTS else "0.2",
         **{str(k): str(v) for part in ("urls", "tokens", "env") for k, v in ready[part].items()},
         "PYTHON_DOTENV_DISABLED": "1",
         "NO_PROXY": loopback,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from lab.digest import Digest
-from lab.outcome import Outcome
-from lab.plots import COLOURS, Bar, Series, bars, clock, lines
+from lab.outcome import COULD_NOT_RUN, Outcome
+from lab.plots import BAD, COLOURS, Bar, Series, bars, clock, lines
 from lab.table import HEADINGS, cells, ms
 from lab.timeline import server_of
 
+_SAID = ("name", "version", "protocolVersion", "session", "url")
 _STYLE = Path(__file__).with_name("page.css")
 
 
@@ -47,8 +48,13 @@ def _section(name: str, lead: str, *parts: str) -> str:
     return f"<section><h2>{escape(name)}</h2><p class=lead>{lead}</p>{''.join(parts)}</section>"
 
 
-def _grid(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """A table of texts; the columns after the first so many are numbers."""
+def _grid(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, total: bool = False
+) -> str:
+    """A table: columns after the first so many are numbers, the last row may be a total.
+
+    A row with a cell that begins with "! " stands out.
+    """
 
     def row(tag: str, texts: Sequence[str]) -> str:
         return "".join(
@@ -56,7 +62,11 @@ def _grid(heads: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -
             for index, each in enumerate(texts)
         )
 
-    body = "".join(f"<tr>{row('td', each)}</tr>" for each in rows)
+    kinds = [" class=bad" if any(cell.startswith("! ") for cell in each) else "" for each in rows]
+    if total:
+        kinds[-1] = " class=last"
+    pairs = zip(kinds, rows, strict=True)
+    body = "".join(f"<tr{kind}>{row('td', each)}</tr>" for kind, each in pairs)
     return (
         f"<div class=wide><table><thead><tr>{row('th', heads)}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
@@ -96,11 +106,13 @@ def _head(outcome: Outcome) -> str:
         )
     notices = "".join(f"<p class=notice>{escape(each)}</p>" for each in told)
     command = str(facts.get("command", ""))
+    first = outcome.first_line if outcome.code == COULD_NOT_RUN else outcome.verdict.first_line
+    first = first.removeprefix(f"{outcome.word}: ")
     return (
         f"<header><p class=kicker>{escape(str(facts.get('what', 'load test of MCP servers')))}"
         f" · {escape(digest.run.name)}</p>"
         f"<h1><span class='badge v{outcome.code}'>{escape(outcome.word)}</span></h1>"
-        f"<p class=first>{escape(outcome.first_line)}</p>{notices}"
+        f"<p class=first>{escape(first)}</p>{notices}"
         f"<div class=tiles>{shown}</div><p class=soft>{escape(began)}"
         f"{f' · <code>{escape(command)}</code>' if command else ''}</p></header>"
     )
@@ -144,7 +156,7 @@ def _table(digest: Digest) -> str:
         "All requests",
         "Response times in milliseconds, failed requests included, percentiles from raw samples;"
         " req/s over the whole run.",
-        _grid(heads, rows),
+        _grid(heads, rows, total=True),
     )
 
 
@@ -152,7 +164,11 @@ def _criteria(outcome: Outcome) -> str:
     judged = outcome.verdict.judgements
     if not judged:
         return _section("Criteria", "None were given, so nothing could fail this run.")
-    rows = [(j.outcome.value, j.criterion.subject, j.criterion.text, j.why) for j in judged]
+    failing_first = sorted(judged, key=lambda each: not each.fails)
+    rows = [
+        (("! " if j.fails else "") + j.outcome.value, j.criterion.subject, j.criterion.text, j.why)
+        for j in failing_first
+    ]
     lead = "A criterion that is true fails the run, as in Azure Load Testing."
     heads = ("outcome", "request", "fails if", "found")
     return _section("Criteria", lead, _grid(heads, rows, words=4))
@@ -193,7 +209,7 @@ def _over_time(digest: Digest) -> str:
         lines("Users", [Series("users", [p.users for p in points], 2)], width, "users"),
         lines(
             "Failures",
-            [Series("failed", [p.failures for p in points], 3)],
+            [Series("failed", [p.failures for p in points], BAD)],
             *(width, f"in each {width:g} s"),
             columns=True,
         ),
@@ -240,13 +256,13 @@ def _counted(digest: Digest) -> str:
 
 def _servers(digest: Digest) -> str:
     rows = [
-        (label, *(str(said.get(k, "")) for k in ("name", "version", "protocolVersion", "url")))
+        (label, *(str(said.get(key, "")) for key in _SAID))
         for label, said in sorted(digest.run.servers.items())
     ]
     if not rows:
         return ""
-    heads = ("label", "name", "version", "MCP revision", "address")
-    return _section("Servers", "As they named themselves.", _grid(heads, rows, words=5))
+    heads = ("label", "name", "version", "MCP revision", "session", "address")
+    return _section("Servers", "As they named themselves.", _grid(heads, rows, words=6))
 
 
 def _method(digest: Digest) -> str:

@@ -13,7 +13,8 @@ from html import escape
 
 from lab.table import ms
 
-COLOURS = 8
+COLOURS = 7
+BAD = 7  # the colour of failures, and of nothing else
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,13 @@ def bars(rows: Sequence[Bar], longest: float | None = None) -> str:
         average, extension = 100 * row.avg / scale, 100 * max(0.0, row.p90 - row.avg) / scale
         said = f"{escape(row.name)}: average {ms(row.avg)} ms, p90 {ms(row.p90)} ms"
         lines.append(
-            f'<div class="bar c{row.colour % COLOURS}" title="{said}">'
+            f'<div class="bar c{row.colour}" title="{said}">'
             f'<span class="name">{escape(row.name)}</span>'
             f'<span class="track"><i class="avg" style="width:{average:.2f}%"></i>'
             f'<i class="ext" style="width:{extension:.2f}%"></i></span>'
-            f'<span class="value"><b>{ms(row.avg)}</b> <span class="soft">p90</span> {ms(row.p90)}'
-            f"{f' <span class=soft>{escape(row.note)}</span>' if row.note else ''}</span></div>"
+            f'<span class="value"><b>{ms(row.avg)}</b><span class="p90"><span class="soft">p90'
+            f'</span> {ms(row.p90)}</span><span class="note soft">{escape(row.note)}</span></span>'
+            "</div>"
         )
     return f'<div class="bars">{"".join(lines)}</div>'
 
@@ -72,7 +74,7 @@ def lines(
     drawn = "".join((_columns if columns else _line)(each, count, top) for each in series if count)
     hover = "".join(_hover(series, index, count, width, unit) for index in range(count))
     legend = "".join(
-        f'<span class="key c{each.colour % COLOURS}">{escape(each.name)}</span>' for each in series
+        f'<span class="key c{each.colour}">{escape(each.name)}</span>' for each in series
     )
     marks = "".join(f"<span>{_number(top * share)}</span>" for share in (1.0, 0.5, 0.0))
     seconds = count * width
@@ -103,7 +105,7 @@ def _line(each: Series, count: int, top: float) -> str:
         if alone:  # a line needs two points
             dots.append(f"M{x - 2:.1f} {y:.1f}h4")
         pen_down = True
-    return f'<path class="line c{each.colour % COLOURS}" d="{"".join(path + dots)}"/>'
+    return f'<path class="line c{each.colour}" d="{"".join(path + dots)}"/>'
 
 
 def _columns(each: Series, count: int, top: float) -> str:
@@ -113,7 +115,7 @@ def _columns(each: Series, count: int, top: float) -> str:
         for index, value in enumerate(each.values)
         if value
     )
-    return f'<path class="fill c{each.colour % COLOURS}" d="{path}"/>'
+    return f'<path class="fill c{each.colour}" d="{path}"/>'
 
 
 def _hover(series: Sequence[Series], index: int, count: int, width: float, unit: str) -> str:

@@ -56,16 +56,15 @@ def points(run: Run, span: Window, width: float) -> list[Point]:
     made = []
     for index, rows in enumerate(buckets):
         times = sorted(each.elapsed_ms for each in rows)
-        length = min(width, max(span.seconds - index * width, 1e-3))
         rates: dict[str, float] = {}
         for each in rows:
             server = server_of(each.label)
-            rates[server] = rates.get(server, 0.0) + 1.0 / length
+            rates[server] = rates.get(server, 0.0) + 1.0 / width
         load = loads[index]
         made.append(
             Point(
                 at=index * width,
-                rate=len(rows) / length,
+                rate=len(rows) / width,
                 failures=sum(not each.success for each in rows),
                 p50=stats.percentile_of_sorted(times, 50.0) if times else None,
                 p95=stats.percentile_of_sorted(times, 95.0) if times else None,

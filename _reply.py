@@ -16,7 +16,7 @@ import time
 import zlib
 from typing import Any, Callable
 
-from orjson import JSONDecodeError, loads
+from orjson import JSONDecodeError, dumps, loads
 
 from _failures import HTTPStatusError, MCPError, ProtocolError, status_failure
 from _jsonrpc import Message, decode, decode_or_none, error_code, result_of
@@ -24,6 +24,7 @@ from _sse import SSEParser, whole_event
 
 ERROR_BODY_LIMIT = 65536  # bytes of an error reply that are looked at
 _IDS_OF_NOBODY = (None, "", "server-error")
+_NOT_OURS = "no response for this id"
 _ANSWER, _ERROR, _IGNORED = 1, 2, 3
 
 
@@ -56,7 +57,7 @@ class Reply:
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
         self.kind = ""
-        self.done = False
+        self.done = self._ended = False
         self.failure: MCPError | None = None
         self.message: Message = None
         self.size = 0
@@ -81,8 +82,8 @@ class Reply:
     @property
     def awaits_resumption(self) -> bool:
         """Did the stream end without our reply, but with an event id to go on from?"""
-        ended_early = self.done and self.message is None and not self.foreign
-        return ended_early and self.status == 200 and self.last_event_id != ""
+        unanswered = self._ended and self.message is None and not self.foreign
+        return unanswered and self.status == 200 and self.last_event_id != ""
 
     def resume(self) -> None:
         """Read on in another stream of the same reply; the last event id is kept."""
@@ -92,7 +93,7 @@ class Reply:
 
     def give_up(self, failure: MCPError | None) -> None:
         """Leave it at that: the server would not go on with the stream."""
-        self.status, self.kind, self.done = 200, "", True
+        self.status, self.kind, self.done, self._ended = 200, "", True, False
         self.failure, self.message = failure, None
 
     def begin(self, status: int, headers: dict[bytes, bytes]) -> None:
@@ -173,9 +174,9 @@ class Reply:
         return bool(events)
 
     def _try_early(self) -> None:
-        # A server may send whole JSON in a chunked body that it never ends. Each failed attempt
-        # doubles the size at which the next is made, so that a long body costs no more than 2x.
-        if self.size < 2 * self._tried:
+        # A server may send whole JSON in a chunked body that it never ends. Each failed attempt at
+        # a long one doubles the size at which the next is made, so that it costs no more than 2x.
+        if ERROR_BODY_LIMIT < self.size < 2 * self._tried:
             return
         self._tried = self.size
         try:
@@ -195,10 +196,9 @@ class Reply:
             for event in self._sse.end() if self._sse is not None else ():
                 self._take(*event)
             if self.message is None and self.failure is None:
-                text = (
-                    "no response for this id" if self.foreign else "stream ended before the reply"
-                )
+                text = _NOT_OURS if self.foreign else "stream ended before the reply"
                 self.failure = ProtocolError(text)
+            self._ended = True
         elif not whole:
             self.failure = ProtocolError("incomplete body")
         elif self._inflate is not None and not self._inflate.eof:
@@ -252,7 +252,7 @@ class Reply:
     def _consider_document(self, message: Message) -> None:
         self._consider(message)
         if self.message is None and self.failure is None:
-            self._fail(ProtocolError("no response for this id"))
+            self._fail(ProtocolError(_NOT_OURS))
 
     def result(self) -> dict[str, Any]:
         """The JSON-RPC result, or {} where only a status was wanted.
@@ -288,7 +288,7 @@ class Reply:
         self._consider_document(message)
 
     def _status_failure(self) -> MCPError:
-        body = b"".join(self._chunks)[:ERROR_BODY_LIMIT]
+        body = (b"".join(self._chunks) or dumps(self.message))[:ERROR_BODY_LIMIT]
         failure = status_failure(self.status, self.headers, body, self._in_session, time.time())
         if type(failure) is HTTPStatusError:
             message = self.message

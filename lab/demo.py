@@ -19,8 +19,6 @@ from typing import Any
 
 from lab import load, pairs, runs
 from lab.cli import CannotRun
-from lab.criteria import Criterion
-from lab.gate import Gate
 from lab.plots import clock
 from lab.progress import Progress
 from lab.results import RunError
@@ -62,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the demo; return the verdict's exit code."""
     began = time.monotonic()
     counts = _counts(args.users)
-    gate = by_tool(gate_of(args.criteria))
+    gate = gate_of(args.criteria)
     options = _standin_options(args)
     if not 0.0 < args.minutes <= 24 * 60:
         raise CannotRun(f"--minutes {args.minutes:g}: between 0 and {24 * 60}")
@@ -98,22 +96,6 @@ def run(args: argparse.Namespace) -> int:
         print(f"\nours against the stand-ins' own record, ms:\n{compared}")
     print(f"the demo took {time.monotonic() - began:.0f} s")
     return result
-
-
-def by_tool(gate: Gate) -> Gate:
-    """Return the gate with its error limit for all requests on each tool that it names as well.
-
-    Among thirteen tools, one that always fails stays below a limit on all requests together; a
-    stand-in that nobody has broken does not fail.
-    """
-    limits = [c for c in gate.criteria if c.request is None and c.metric == "error"]
-    tools = {c.request: c for c in gate.criteria if c.request and ":tools/call:" in c.request}
-    more = tuple(
-        Criterion(tool, limit.aggregate, limit.metric, limit.operator, limit.limit, limit.text)
-        for limit in limits
-        for tool in tools
-    )
-    return Gate((*gate.criteria, *more), gate.labels)
 
 
 def environment(

@@ -77,7 +77,7 @@ class Connection(Framing):
                 self._arm(timeout)
             self.expect(reply, trace)
             self._write(data)
-            trace.sent = perf_counter()
+            trace.sent = trace.sent or perf_counter()
             trace.sent_bytes += len(data)
             self._read_reply(reply, trace)
         except BaseException:

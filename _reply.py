@@ -25,6 +25,7 @@ from _sse import SSEParser, whole_event
 ERROR_BODY_LIMIT = 65536  # bytes of an error reply that are looked at
 _IDS_OF_NOBODY = (None, "", "server-error")
 _NOT_OURS = "no response for this id"
+_KINDS = {b"application/json": "json", b"text/event-stream": "sse"}
 _ANSWER, _ERROR, _IGNORED = 1, 2, 3
 
 
@@ -103,7 +104,8 @@ class Reply:
         if self.request_id is None or 300 <= status < 400:
             self.done = True
             return
-        media_type = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        named = headers.get(b"content-type", b"")
+        self.kind = _KINDS.get(named) or _KINDS.get(named.partition(b";")[0].strip().lower(), "")
         if status >= 400:
             self._body_of = _ERROR
         elif status in (202, 204):
@@ -111,13 +113,9 @@ class Reply:
             return
         else:
             self._body_of = _ANSWER
-        if media_type == b"application/json":
-            self.kind = "json"
-        elif media_type == b"text/event-stream":
-            self.kind = "sse"
-        elif self._body_of == _ANSWER:
-            named = media_type.decode("latin-1")[:60]
-            text = f"unexpected content-type {named}" if named else "missing content-type"
+        if not self.kind and self._body_of == _ANSWER:
+            other = named.partition(b";")[0].strip().lower().decode("latin-1")[:60]
+            text = f"unexpected content-type {other}" if other else "missing content-type"
             self._fail(ProtocolError(text))
             return
         encoding = headers.get(b"content-encoding")

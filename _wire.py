@@ -82,9 +82,9 @@ class Wire:
                 target = self._target_of(reply)
                 if not target:
                     break
-                reply.hops += 1
-                if reply.hops > REDIRECTS_LIMIT:
+                if reply.hops == REDIRECTS_LIMIT:
                     raise TransportError("too many redirects")
+                reply.hops += 1
                 self._settle(connection)
                 reply.reset()
                 data = self._session.request(verb, headers, cookie, body, routing, target)

@@ -106,7 +106,9 @@ class LocustProcess:
             code = self.process.wait(timeout=within)
         except subprocess.TimeoutExpired:
             tail = self.output.read_text(errors="replace")[-3000:]
-            raise AssertionError(f"Locust still ran after {within:.0f} s; it said:\n{tail}") from None
+            raise AssertionError(
+                f"Locust still ran after {within:.0f} s; it said:\n{tail}"
+            ) from None
         return self.seen(code)
 
     def seen(self, code: int) -> Seen:

@@ -20,15 +20,12 @@ from typing import Any, TextIO
 import _base
 
 _FOLDER = Path(os.environ["WITNESS_DIR"])
-_INSTANTS = (
-    "planned started connected secured sent headers first_event replied ended "
-    "status kind request_id sent_bytes received_bytes user_class session"
-).split()
+_TIMES = ("planned", "started", "connected", "secured", "sent", "headers", "first_event")
+_KEPT = (*_TIMES, "replied", "ended", "status", "kind", "request_id", "received_bytes", "session")
 _files: dict[int, TextIO] = {}
 _end: dict[str, Any] = {}
 
 
-@events.request.add_listener
 def _write_a_row(
     request_type: str,
     name: str,
@@ -53,19 +50,17 @@ def _write_a_row(
         "kind": None if exception is None else type(exception).__name__,
         "start": start_time,
         "url": url,
-        "trace": None if trace is None else {key: getattr(trace, key) for key in _INSTANTS},
+        "trace": None if trace is None else {key: getattr(trace, key) for key in _KEPT},
     }
     _files[pid].write(json.dumps(row) + "\n")
 
 
-@events.test_stopping.add_listener
 def _count_the_living(environment: Environment, **_: Any) -> None:
     _end["stopped"] = time.time()
     if environment.runner is not None:
         _end["alive"] = dict(environment.runner.user_classes_count)
 
 
-@events.quitting.add_listener
 def _write_the_end(environment: Environment, **_: Any) -> None:
     stats = environment.stats
     runner = environment.runner
@@ -84,3 +79,8 @@ def _write_the_end(environment: Environment, **_: Any) -> None:
     _end["servers"] = _base.servers
     path = _FOLDER / f"end-{os.getpid()}.json"
     path.write_text(json.dumps(_end, default=str), encoding="utf-8")
+
+
+events.request.add_listener(_write_a_row)
+events.test_stopping.add_listener(_count_the_living)
+events.quitting.add_listener(_write_the_end)

@@ -1,4 +1,4 @@
-"""A locustfile with one User class for each user that the variable FAULTY_PLAN (a file) asks for."""
+"""A locustfile with the User classes that the file named by FAULTY_PLAN asks for."""
 
 from __future__ import annotations
 

@@ -274,7 +274,8 @@ def test_a_faulty_step_is_one_failure_with_its_reason_each_time(
 def test_a_fault_that_passes_is_failed_and_then_recovered_from(
     evidence: Evidence, path: str
 ) -> None:
-    rows = _own(evidence, path)
+    # the run may end between a loss and the next call: then it is DELETE that meets the dead session
+    rows = [row for row in _own(evidence, path) if row["method"] != "DELETE"]
     failures = _failures(rows)
     expected = CASES[path]["expected"]
 
@@ -496,7 +497,7 @@ def test_a_server_without_the_session_that_it_owes_fails_once_and_is_used(
 def test_a_lost_session_costs_one_call_and_one_initialize(evidence: Evidence) -> None:
     for path in ("/session-404-after-3", "/session-400-after-3", "/session-503-after-3"):
         told = [row["name"].split(":")[1] for row in _own(evidence, path)]
-        lost = sum(1 for row in _own(evidence, path) if row["failure"])
+        lost = sum(1 for row in _own(evidence, path) if row["failure"] == "session lost")
 
         # a user that is stopped right after its last loss does not open another one
         assert told.count("initialize") in (lost, 1 + lost)

@@ -8,14 +8,12 @@ No network, no account, no ``.env``: the tokens are dummies.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lab import load, pairs, runs
 from lab.cli import CannotRun
@@ -24,7 +22,7 @@ from lab.progress import Progress
 from lab.results import RunError
 from lab.run import begin, finish, gate_of
 from lab.standins.faults import FlagError, parse_slow, parse_tool
-from lab.targets import Target, TargetFailed
+from lab.targets import TargetFailed, standins
 
 HELP = "a minute of load against stand-ins on this machine, with verdict and report"
 
@@ -61,23 +59,17 @@ def run(args: argparse.Namespace) -> int:
     began = time.monotonic()
     counts = _counts(args.users)
     gate = gate_of(args.criteria)
-    options = _standin_options(args)
+    _check_tools(args)
+    options = {"seed": args.seed, "faults": args.faults, "slow": args.slow}
+    options |= {"broken": args.broken, "sessions": args.sessions}
     if not 0.0 < args.minutes <= 24 * 60:
         raise CannotRun(f"--minutes {args.minutes:g}: between 0 and {24 * 60}")
     seconds = max(1, round(args.minutes * 60))
     folder = runs.new_folder("demo")
     print(f"stand-ins of {', '.join(COUNTS)} on this machine; run folder {folder}", flush=True)
-    standins: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "lab.standins",
-        "--run-dir",
-        folder.resolve(),
-        *options,
-    ]
     try:
-        with Target(standins, r"^\{", env={"PYTHONPATH": str(ROOT)}, cwd=ROOT) as target:
-            env = environment(os.environ, json.loads(target.ready_line), args.pace, counts)
+        with standins(folder, **options) as target:
+            env = environment(os.environ, target.variables, args.pace, counts)
             words = ["--users", str(sum(counts.values())), "--run-time", f"{seconds}s"]
             facts = begin(
                 folder,
@@ -85,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
                 _spoken(args),
                 *(gate, env),
                 strict=args.strict,
-                standin_options=options,
+                stand_ins=options,
             )
             code = _load(folder, words, env, seconds)
     except TargetFailed as reason:
@@ -99,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def environment(
-    base: Mapping[str, str], ready: Mapping[str, Any], pace: str, counts: Mapping[str, int]
+    base: Mapping[str, str], servers: Mapping[str, str], pace: str, counts: Mapping[str, int]
 ) -> dict[str, str]:
     """Return Locust's environment: ours without what steers a run, then the stand-ins' and pace."""
     kept = {n: v for n, v in base.items() if not n.upper().startswith(("LOCUST_", "MCP_"))}
@@ -109,7 +101,7 @@ def environment(
         **{f"{label.upper()}_USERS": str(count) for label, count in counts.items()},
         **dict(zip(_PAUSES, PACES[pace], strict=True)),
         "MCP_BURST_PROB": "0" if pace in NO_BURSTS else "0.2",
-        **{str(k): str(v) for part in ("urls", "tokens", "env") for k, v in ready[part].items()},
+        **servers,
         "PYTHON_DOTENV_DISABLED": "1",
         "NO_PROXY": loopback,
         "no_proxy": loopback,
@@ -168,7 +160,7 @@ def _counts(words: list[str]) -> dict[str, int]:
     return counts
 
 
-def _standin_options(args: argparse.Namespace) -> list[str]:
+def _check_tools(args: argparse.Namespace) -> None:
     try:
         for text in args.slow:
             parse_slow(text)
@@ -176,13 +168,13 @@ def _standin_options(args: argparse.Namespace) -> list[str]:
             parse_tool("--broken", text)
     except FlagError as wrong:
         raise CannotRun(str(wrong)) from wrong
-    options = ["--seed", str(args.seed), "--sessions", args.sessions]
-    options += ["--faults", args.faults] if args.faults else []
-    options += ["--slow", *args.slow] if args.slow else []
-    return options + (["--broken", *args.broken] if args.broken else [])
 
 
 def _spoken(args: argparse.Namespace) -> list[str]:
     words = ["python", "-m", "lab", "demo", "--minutes", f"{args.minutes:g}", "--pace", args.pace]
-    words += ["--users", *args.users] if args.users else []
-    return words + _standin_options(args) + (["--strict"] if args.strict else [])
+    words += ["--seed", str(args.seed), "--sessions", args.sessions]
+    words += ["--faults", args.faults] if args.faults else []
+    for flag in ("users", "slow", "broken"):
+        given = getattr(args, flag)
+        words += [f"--{flag}", *given] if given else []
+    return words + (["--strict"] if args.strict else [])

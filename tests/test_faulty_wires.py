@@ -274,7 +274,7 @@ def test_a_faulty_step_is_one_failure_with_its_reason_each_time(
 def test_a_fault_that_passes_is_failed_and_then_recovered_from(
     evidence: Evidence, path: str
 ) -> None:
-    # the run may end between a loss and the next call: then it is DELETE that meets the dead session
+    # the run may end between a loss and the next call: then DELETE meets the dead session
     rows = [row for row in _own(evidence, path) if row["method"] != "DELETE"]
     failures = _failures(rows)
     expected = CASES[path]["expected"]

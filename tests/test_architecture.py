@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_tally": set(),
     "_cookies": set(),
     "_checks": set(),
+    "_examples": set(),
     "_jsonrpc": {"_failures", "orjson"},
     "_envelope": {"_revisions", "_failures"},
     "_reply": {"_sse", "_failures", "_jsonrpc", "orjson"},
@@ -55,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_base": {"gevent", "mcp_client", "_envelope", "_exchange", "_jsonrpc", "_lifecycle"}
     | {"_primitives", "_roster", "_tally"},
     **dict.fromkeys(SERVER_FILES, SUPPORT | {"locust"}),
-    "any_server": SUPPORT | {"locust"},
+    "any_server": SUPPORT | {"locust", "_examples", "_roster"},
     "multi": SERVER_FILES | {"locust", "_base", "_shapes"},
     "learn_first": {"locust"},
 }

@@ -273,7 +273,7 @@ _TOKEN_LIKE = re.compile(
 
 
 def scrubbed(error: BaseException) -> str:
-    """Return an error as one line without anything that could be a token, 400 characters at most."""
+    """Return an error as one line of 400 characters at most, without what could be a token."""
     line = " ".join(str(error).split())
     for name, value in os.environ.items():
         if len(value.strip()) >= 6 and _SECRET_NAMES.search(name):

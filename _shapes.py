@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from locust import LoadTestShape
 
-from typing import Callable, ClassVar, Optional  # noqa: UP035 - Locust asks issubclass of all
+from typing import Callable, ClassVar, Optional
 
 Plan = Callable[[float], Optional[int]]
 """(seconds since the start) -> users, or None: the run is over."""

@@ -6,8 +6,10 @@ standard library's own, non-blocking, because `_http` watches them itself.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
+import struct
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from _origin import Origin
 
 READ_SIZE = 65536
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _Socket = get_original("socket", "socket")  # Locust has put gevent's own in its place
 
 
@@ -140,6 +143,16 @@ class _Attempt:
             self._hub.wait(watcher)
         finally:
             watcher.close()
+
+
+def hang_up(sock: Any, abort: bool) -> None:
+    """Close a socket, by a reset with `abort`: a stream that the server holds open would else leave
+    a port in TIME_WAIT for each call.
+    """
+    if abort:
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+    sock.close()
 
 
 _NAMES = {

@@ -17,15 +17,13 @@ Rules for whoever edits this file:
 
 from __future__ import annotations
 
-import contextlib
 import socket
-import struct
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gevent import GreenletExit, get_hub, getcurrent
 
-from _dial import READ_SIZE, dial, transport_error
+from _dial import READ_SIZE, dial, hang_up, transport_error
 from _failures import MCPError, Timeout, TransportError
 from _framing import Framing
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
     from _tls import TLSPipe
     from _trace import Trace
 
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _GRACE_FOR_THE_KILLED = 2.0  # seconds for the reply that a killed user still waits for
 
 
@@ -91,33 +88,32 @@ class Connection(Framing):
         trace = self._trace
         if self._sock is None:
             return True
-        if not self._complete and patience > 0.0:
+        ended = self._complete or self.ends_with_connection()  # then there is nothing to save
+        if not ended and patience > 0.0:
             self._deadline = perf_counter() + patience
             self._arm(patience)
             try:
                 while not self._complete and self._read_some():
                     pass
+                ended = True
             except Timeout:
                 pass
             except MCPError:
-                self.close()
-                return True
-            except GreenletExit:
+                ended, self._keep_alive = True, False
+            except BaseException as error:
+                if trace.killed or not isinstance(error, GreenletExit):
+                    self.close(abort=True)
+                    raise
                 trace.killed = True
-            except BaseException:
-                self.close(abort=True)
-                raise
         trace.ended = self._now
         if self._complete and self._keep_alive and not self._stale:
             self._idle_since = self._now
-            return True
-        self.close(abort=not self._complete)
-        return self._complete
+        else:
+            self.close(abort=not self._complete)
+        return ended
 
     def close(self, abort: bool = False) -> None:
-        """Close, by a reset with `abort`: a stream that the server holds open would else leave a
-        port in TIME_WAIT for each call.
-        """
+        """Close, by a reset with `abort`."""
         sock, self._sock = self._sock, None
         if self._timer is not None:
             self._timer.stop()
@@ -129,10 +125,7 @@ class Connection(Framing):
             self._watcher = None
         self._pipe = self._parser = None
         if sock is not None:
-            if abort:
-                with contextlib.suppress(OSError):
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-            sock.close()
+            hang_up(sock, abort)
 
     def _open(self, trace: Trace, deadline: float) -> None:
         self.close()
@@ -229,8 +222,13 @@ class Connection(Framing):
         self._trace.received_bytes += len(data)
         if self._pipe is not None and data:
             data = self._pipe.decrypt(data)
+            if self._pipe.ended:
+                self._stale = True  # though the socket may still be open
+                if data:
+                    self.parse(data)
+                return False
             if not data:
-                return not self._pipe.ended
+                return True
         if not data:
             self._keep_alive = False
             return False
@@ -268,8 +266,11 @@ class Connection(Framing):
 
     def _died_idle(self, now: float) -> bool:
         """Has the server closed while nobody looked? The hub may not have told us yet."""
-        if self._pipe is not None or now - self._idle_since < 0.05:
+        if now - self._idle_since < 0.05:
             return False
+        if self._pipe is not None:
+            self._on_idle_readable()
+            return self._stale
         try:
             self._sock.recv(1, socket.MSG_PEEK)
         except BlockingIOError:

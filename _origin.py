@@ -145,7 +145,7 @@ class Origin:
         proxy = self.proxy
         host, port = (proxy.host, proxy.port) if proxy else (self.host, self.port)
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError:
+            found = socket.getaddrinfo(host.encode("idna"), port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):  # such as a label of more than 63 characters
             raise TransportError("host name not found") from None
         return [(family, address) for family, _, _, _, address in found]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 import gevent
+from gevent import GreenletExit
 
 from _cookies import Cookies
 from _failures import Timeout, TransportError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 SETTLE_S = 0.05  # how long the last chunk of an ended stream may take, off the clock
 REDIRECTS_LIMIT = 5
 RETRY_MS = 1000  # before a stream is resumed, where it asked for no other pause; as both SDKs
+SHORTEST_RETRY_S = 0.05  # "retry: 0" would ask as fast as the server answers
+HURRIED_CALLS = 10
 
 
 class Wire:
@@ -34,9 +37,9 @@ class Wire:
 
     __slots__ = (
         "_cookies",
+        "_hurried",
         "_idle",
         "_origin",
-        "_patience",
         "_proxy_authorization",
         "_session",
         "url",
@@ -48,7 +51,7 @@ class Wire:
         self._session = session
         self._idle: list[Connection] = []
         self._cookies: Cookies | None = None
-        self._patience = SETTLE_S
+        self._hurried = 0  # how many more calls wait for no end of their stream
         proxy = None if origin.secure else origin.proxy
         self._proxy_authorization = proxy.authorization if proxy else ""
 
@@ -77,6 +80,7 @@ class Wire:
             trace.at = time.time()
             trace.started = perf_counter()
             deadline = trace.started + timeout
+            was_killed = trace.killed
             connection.exchange(data, reply, trace, timeout)
             while reply.status in (307, 308):
                 target = self._target_of(reply)
@@ -85,12 +89,12 @@ class Wire:
                 if reply.hops == REDIRECTS_LIMIT:
                     raise TransportError("too many redirects")
                 reply.hops += 1
-                self._settle(connection)
+                cookie = self._between(connection, trace, was_killed)
                 reply.reset()
                 data = self._session.request(verb, headers, cookie, body, routing, target)
                 connection.exchange(data, reply, trace, max(deadline - perf_counter(), 0.001))
             if reply.awaits_resumption and not self._session.stateless:
-                self._resume(connection, headers, reply, trace, deadline)
+                self._resume(connection, headers, reply, trace, deadline, was_killed)
             if connection.cookies:
                 self._store(connection.cookies)
             self._settle(connection)
@@ -104,6 +108,7 @@ class Wire:
         reply: Reply,
         trace: Trace,
         deadline: float,
+        was_killed: bool,
     ) -> None:
         """GET the rest of a stream from its last event on, after the pause that it asked for.
 
@@ -111,14 +116,14 @@ class Wire:
         cannot go on leaves the failure as it was.
         """
         while reply.awaits_resumption:
-            self._settle(connection)
+            cookie = self._between(connection, trace, was_killed)
             pause = (RETRY_MS if reply.retry_ms is None else reply.retry_ms) / 1000.0
+            pause = max(pause, SHORTEST_RETRY_S)
             if perf_counter() + pause >= deadline:
                 gevent.sleep(max(0.0, deadline - perf_counter()))
                 raise Timeout("timeout")
             gevent.sleep(pause)
             routing = (("Accept", "text/event-stream"), ("Last-Event-ID", reply.last_event_id))
-            cookie = self._cookies.header() if self._cookies is not None else ""
             data = self._session.request("GET", headers, cookie, b"", routing)
             failure = reply.failure
             reply.resumptions += 1
@@ -127,13 +132,24 @@ class Wire:
             if reply.status != 200 or reply.kind != "sse":
                 reply.give_up(failure)
 
+    def _between(self, connection: Connection, trace: Trace, was_killed: bool) -> str:
+        """Make ready for another exchange of the same call; return the cookies to send in it."""
+        if connection.cookies:
+            self._store(connection.cookies)
+        self._settle(connection)
+        trace.replied = 0.0  # the clock runs on
+        if trace.killed and not was_killed:
+            raise GreenletExit
+        return self._cookies.header() if self._cookies is not None else ""
+
     def _settle(self, connection: Connection) -> None:
-        # A server that holds its streams open would cost each call the whole patience: then it
-        # is given none until a stream of its ends by itself again.
-        if connection.settle(self._patience):
-            self._patience = SETTLE_S
+        # A server that holds its streams open would cost each call the whole patience: then the
+        # next calls are given none, unless a stream ends by itself. It is tried again, as else one
+        # late packet would make a user connect anew for each call until the end of its run.
+        if connection.settle(0.0 if self._hurried else SETTLE_S):
+            self._hurried = 0
         else:
-            self._patience = 0.0
+            self._hurried = self._hurried - 1 if self._hurried else HURRIED_CALLS
 
     def _target_of(self, reply: Reply) -> str:
         """The redirect's target on this origin, or "" for none and for another origin's."""

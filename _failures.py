@@ -18,6 +18,7 @@ lengths, bodies or secrets. `MCPError` itself is only raised for a fault of our 
 
 from __future__ import annotations
 
+import math
 import re
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -118,7 +119,8 @@ def retry_after_seconds(value: bytes, now: float) -> float:
     """Retry-After as seconds from `now` (epoch): a number or an HTTP date (RFC 9110, 10.2.3)."""
     text = value.decode("latin-1").strip()
     try:
-        return max(0.0, float(text))
+        seconds = float(text)
+        return max(0.0, seconds) if math.isfinite(seconds) else 0.0
     except ValueError:
         pass
     try:
@@ -147,9 +149,10 @@ def status_failure(
 
 def tool_failure(result: dict[str, Any]) -> MCPError:
     """What a tool result with isError says: the tool's own failure, unless its text is plain."""
+    content = result.get("content")
     text = " ".join(
         str(block["text"])[:500]
-        for block in (result.get("content") or ())[:3]
+        for block in (content[:3] if isinstance(content, list) else ())
         if isinstance(block, dict) and "text" in block
     )
     if _SAYS_RATE_LIMIT.search(text):

@@ -135,11 +135,11 @@ def _compare(folder: Path) -> tuple[str, str]:
     for (label, what), count in run.tallies.items():
         if what == "cut at the end":
             cut[label] += count
-    wrong = pairs.differences(run.requests, log, cut)
+    wrong = pairs.differences(run.requests, log, cut) + pairs.left_open(folder / "standins", cut)
     compared = pairs.table(pairs.pair(run.requests, log))
     (folder / "pairs.txt").write_text(compared + "\n", encoding="utf-8")
     if wrong:
-        return "samples and the stand-ins' own log differ: " + "; ".join(wrong), compared
+        return "it differs from the stand-ins' own record: " + "; ".join(wrong), compared
     print(f"samples equal to the stand-ins' own log: {len(run.requests)} in {clock(_span(run))}")
     return "", compared
 

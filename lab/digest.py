@@ -154,6 +154,8 @@ def stretches(load: Sequence[tuple[float, float, float]]) -> list[tuple[float, f
 
     Seconds are those of the load, whose items are (epoch s, lag p99 in ms, CPU in percent).
     """
+    if not load:
+        return []
     length = min(STRETCH, len(load))
     windows = [load[i : i + length] for i in range(len(load) - length + 1)]
     lags = [stats.percentile((each[1] for each in window), 50.0) for window in windows]

@@ -81,6 +81,17 @@ def differences(
     return lines
 
 
+def left_open(folder: Path, cut: Counter[str]) -> list[str]:
+    """Return a line for each server with sessions that nobody ended, beyond those cut off."""
+    path = folder / "sessions.json"
+    counts = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return [
+        f"{server}: {of['open']} of {of['opened']} sessions left open"
+        for server, of in counts.items()
+        if of["open"] > cut[server]
+    ]
+
+
 def pair(requests: Iterable[Request], log: Iterable[Answered]) -> list[Pairing]:
     """Return the pairs by label, in the labels' order; what has no partner is left out."""
     by_id = {(each.label, each.request_id): each for each in log if each.request_id is not None}

@@ -80,7 +80,7 @@ def make(
     except (RunError, ManifestError) as wrong:
         raise CannotRun(str(wrong)) from wrong
     if not run.requests:
-        raise CannotRun(f"{place}: no request was recorded; {_log_says(place)}")
+        raise CannotRun(f"{place}: no request was recorded; {last_words(place)}")
     outcome = Outcome(
         digest(run),
         gate.judge(run),
@@ -119,7 +119,8 @@ def _gate(run: runs.Run, criteria: Path | None) -> Gate:
     return Gate()
 
 
-def _log_says(place: Path) -> str:
+def last_words(place: Path) -> str:
+    """Return Locust's last line in the run folder, as a sentence."""
     log = place / "locust.log"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     said = [line for line in lines if line.strip()]

@@ -105,7 +105,8 @@ def finish(folder: Path, facts: dict[str, Any], code: int, problem: str = "") ->
         try:
             outcome = report.make(test, problem=problem)
         except CannotRun as reason:
-            said = f"{facts['problem']}; {reason}" if facts["problem"] else str(reason)
+            words = f"{facts['problem']}; {report.last_words(folder)}"
+            said = words if facts["problem"] else str(reason)
             report.publish(f"## COULD NOT RUN: {folder.name}\n\n{said}\n")
             raise CannotRun(said) from reason
         report.publish(report.summary(outcome))

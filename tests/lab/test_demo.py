@@ -26,7 +26,7 @@ testType: Locust
 testPlan: plan.py
 failureCriteria:
   - percentage(error) > 25
-  - "learn:tools/call:microsoft_docs_search": p95(response_time_ms) > 5000
+  - "learn:tools/call:microsoft_docs_search": p95(response_time_ms) > 3000
 """
 
 
@@ -146,14 +146,14 @@ def test_the_search_for_secrets_finds_each_form_that_it_is_meant_to(tmp_path: Pa
 def test_a_slow_tool_fails_the_demo_and_the_verdicts_first_line_says_by_how_much(
     tmp_path: Path,
 ) -> None:
-    code, said, _ = _demo(tmp_path, "--slow", "learn:microsoft_docs_search=5200")
+    code, said, _ = _demo(tmp_path, "--slow", "learn:microsoft_docs_search=3200")
 
     assert code == 1, said
     (verdict,) = (line for line in said if line.startswith("FAILED"))
     assert verdict.startswith(
-        "FAILED: learn:tools/call:microsoft_docs_search: p95(response_time_ms) > 5000: measured "
+        "FAILED: learn:tools/call:microsoft_docs_search: p95(response_time_ms) > 3000: measured "
     )
-    assert verdict.partition(";")[0].endswith("limit 5000 ms")
+    assert verdict.partition(";")[0].endswith("limit 3000 ms")
 
 
 @pytest.mark.parametrize(

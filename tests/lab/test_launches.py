@@ -48,10 +48,10 @@ class Launch:
         # As in the project's own folder, but results/ is written here.
         self.config = ["--config", str(ROOT / "locust.conf")]
 
-    def locust(self, plan: str, *words: str, place: str = "cwd", **more: str) -> LocustProcess:
+    def locust(self, plan: str, *words: str, **more: str) -> LocustProcess:
         files = f"{ROOT / plan},{RECORDER}"
         arguments = [*self.config, *words]
-        where = self.folder / place
+        where = self.folder / "cwd"
         variables = {**self.variables, **more}
         return LocustProcess(files, arguments, where, variables, witnessed=False)
 
@@ -59,9 +59,10 @@ class Launch:
 @pytest.fixture
 def launch(tmp_path: Path) -> Iterator[Launch]:
     with standins(tmp_path, latency="none") as served:
-        yield Launch(tmp_path, served)
+        one = Launch(tmp_path, served)
+        yield one
     # The stand-ins have ended, so their log is whole.
-    run = runs.read(tmp_path / "run")
+    run = runs.read(one.run_dir)
     log = pairs.read_log(tmp_path / "standins")
     nobody: collections.Counter[str] = collections.Counter()
     assert pairs.differences(run.requests, log, nobody) == []
@@ -133,20 +134,22 @@ def test_two_processes(launch: Launch) -> None:
     assert _users(launch) == ALL
 
 
-def test_a_master_with_two_workers(launch: Launch) -> None:
+def test_a_master_with_two_workers_that_share_a_folder_though_none_was_named(
+    launch: Launch,
+) -> None:
+    del launch.variables["MCP_RUN_DIR"]
     port = str(_free_port())
     master = ["--master", "--master-bind-port", port, "--expect-workers", "2", *SECONDS]
+    worker = ["--worker", "--master-port", port]
     with ExitStack() as stack:
-        first = stack.enter_context(launch.locust("multi.py", *master))
-        workers = [
-            stack.enter_context(
-                launch.locust("multi.py", "--worker", "--master-port", port, place=place)
-            )
-            for place in ("w1", "w2")
+        processes = [
+            stack.enter_context(launch.locust("multi.py", *words))
+            for words in (master, worker, worker)
         ]
-        for process in (first, *workers):
+        for process in processes:
             _ended(process)
 
+    (launch.run_dir,) = (launch.folder / "cwd" / "runs").iterdir()
     assert len(runs.read(launch.run_dir).processes) == 2
     assert _users(launch) == ALL
 

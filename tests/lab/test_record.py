@@ -133,26 +133,6 @@ def test_a_killed_run_leaves_whole_lines_and_all_but_its_last_moment(tmp_path: P
     assert not runs.read(folder).is_whole
 
 
-def test_a_master_and_its_workers_share_a_folder_without_being_told_one(tmp_path: Path) -> None:
-    port = str(_free_port())
-    cwd = tmp_path / "cwd"
-    master = ["--master", "--master-bind-port", port, "--expect-workers", "2"]
-    master += ["--headless", "-u", "4", "-r", "4", "-t", "1s"]
-    worker = ["--worker", "--master-port", port]
-    with (
-        LocustProcess(FILES, master, cwd) as first,
-        LocustProcess(FILES, worker, tmp_path / "w1") as second,
-        LocustProcess(FILES, worker, tmp_path / "w2") as third,
-    ):
-        first.end(60)
-        rows = second.end(30).rows + third.end(30).rows
-
-    (one,), (two,) = ((tmp_path / name / "runs").iterdir() for name in ("w1", "w2"))
-    assert one.name == two.name
-    assert _count(one) + _count(two) == collections.Counter(each["name"] for each in rows)
-    assert not (cwd / "runs" / one.name).exists()
-
-
 def test_each_test_of_the_web_ui_is_a_run_of_its_own(tmp_path: Path) -> None:
     folder, port = tmp_path / "run", _free_port()
     options = ["--web-host", "127.0.0.1", "--web-port", str(port)]

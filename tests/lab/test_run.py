@@ -70,7 +70,7 @@ def test_failed_requests_do_not_turn_a_run_red_unless_the_criteria_say_so(tmp_pa
 
     assert code == 0, said
     assert "PASSED: criteria: 2 passed" in said
-    assert "failed: plain: a,b: ValueError" in said
+    assert "failed: plain:bye: ValueError: refused, (2 of 2)" in said
     run = runs.read(lab.last)
     assert sum(not each.success for each in run.requests) >= 2
     assert run.facts["locust_exit_code"] == 0

@@ -18,6 +18,7 @@ COMMANDS = {
     "run": "lab.run",
     "report": "lab.report",
     "check": "lab.check",
+    "emulate": "lab.emulate",
     "submit": "lab.submit",
 }
 

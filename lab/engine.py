@@ -122,13 +122,17 @@ def install(
         if ready.exists() and not fresh and _start(str(inside)) is not None:
             return Packages(inside, ready.read_text(encoding="utf-8"), ready.stat().st_mtime)
         shutil.rmtree(folder, ignore_errors=True)
-        _run([python.path, "-m", "venv", str(folder)], "no virtual environment can be made")
-        _pip(inside, wheels, f"locust=={LOCUST}")
-        if requirements:
-            _pip(inside, wheels, "-r", str(requirements))
-        asked = "from importlib.metadata import version; print(version('locust'))"
-        locust = _run([str(inside), "-c", asked], "Locust is not there").strip()
-        ready.write_text(locust, encoding="utf-8")
+        try:
+            _run([python.path, "-m", "venv", str(folder)], "no virtual environment can be made")
+            _pip(inside, wheels, f"locust=={LOCUST}")
+            if requirements:
+                _pip(inside, wheels, "-r", str(requirements))
+            asked = "from importlib.metadata import version; print(version('locust'))"
+            locust = _run([str(inside), "-c", asked], "Locust is not there").strip()
+            ready.write_text(locust, encoding="utf-8")
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
     return Packages(inside, locust, None)
 
 
@@ -210,18 +214,12 @@ class Engines:
         self._told = 0.0  # when, on the monotonic clock
 
     def __enter__(self) -> Self:
-        for station in self._stations:
-            self._logs.append(station.log.open("wb"))
-            process = subprocess.Popen(
-                self._words,
-                cwd=station.folder,
-                env=station.variables,
-                stdin=subprocess.DEVNULL,
-                stdout=self._logs[-1],
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            self._processes.append(process)
+        try:
+            for station in self._stations:
+                self._start(station)
+        except BaseException:
+            self._end()
+            raise
         return self
 
     def __exit__(
@@ -230,6 +228,52 @@ class Engines:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._end()
+
+    def wait(self, look: Callable[[float], bool], most_seconds: float | None) -> int:
+        """Wait for all of them; return the exit code of the first that failed, or 0.
+
+        look  is called with the seconds gone by, and says whether to stop them
+        most_seconds  after which they are stopped, too; and so they are once one has failed, or
+        we get SIGINT or SIGTERM. A stopped engine still ends its users' sessions.
+        """
+        began, failed = time.monotonic(), 0
+        with self._signals():
+            while any(process.poll() is None for process in self._processes):
+                gone = time.monotonic() - began
+                late = most_seconds is not None and gone > most_seconds
+                failed = failed or self._failed()
+                if look(gone) or late or failed:
+                    self.stop()
+                if self._told and time.monotonic() - self._told > _PATIENCE:
+                    raise CannotRun(f"an engine still ran {_PATIENCE:.0f} s after it was stopped")
+                time.sleep(_LOOK_EVERY)
+        return failed or self._failed()
+
+    def stop(self) -> None:
+        """Tell those that run to end, once."""
+        if not self._told:
+            self._told = time.monotonic()
+            for process in self._processes:
+                process.terminate()
+
+    def _start(self, station: Station) -> None:
+        self._logs.append(station.log.open("wb"))
+        process = subprocess.Popen(
+            self._words,
+            cwd=station.folder,
+            env=station.variables,
+            stdin=subprocess.DEVNULL,
+            stdout=self._logs[-1],
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._processes.append(process)
+
+    def _failed(self) -> int:
+        return next((code for each in self._processes if (code := each.poll())), 0)
+
+    def _end(self) -> None:
         self.stop()
         deadline = time.monotonic() + 10.0
         for process in self._processes:
@@ -240,33 +284,6 @@ class Engines:
             process.wait()
         for log in self._logs:
             log.close()
-
-    def wait(self, look: Callable[[float], bool], most_seconds: float | None) -> int:
-        """Wait for all of them; return the first exit code that is not 0, or 0.
-
-        look  is called with the seconds gone by, and says whether to stop them
-        most_seconds  after which they are stopped, too; and so they are once one has failed, or
-        we get SIGINT or SIGTERM. A stopped engine still ends its users' sessions.
-        """
-        began = time.monotonic()
-        with self._signals():
-            while any(process.poll() is None for process in self._processes):
-                gone = time.monotonic() - began
-                late = most_seconds is not None and gone > most_seconds
-                if look(gone) or late or any(process.returncode for process in self._processes):
-                    self.stop()
-                if self._told and time.monotonic() - self._told > _PATIENCE:
-                    raise CannotRun(f"an engine still ran {_PATIENCE:.0f} s after it was stopped")
-                time.sleep(_LOOK_EVERY)
-        look(time.monotonic() - began)
-        return next((p.returncode for p in self._processes if p.returncode), 0)
-
-    def stop(self) -> None:
-        """Tell those that run to end, once."""
-        if not self._told:
-            self._told = time.monotonic()
-            for process in self._processes:
-                process.terminate()
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -88,6 +88,7 @@ class Habits(Lifecycle):
         self._stop_listening()
         params = {"notifications": notifications} if self._session.stateless else None
         self._listener = Listener(self, params)
+        self._listener.wait_until_open()
         return self._listener
 
     def _stop_listening(self) -> None:

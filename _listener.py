@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 from gevent.event import Event
 
-from _jsonrpc import next_id
+from _jsonrpc import next_id, request_body
 from _reply import Reply
 from _tally import tallies
 from _trace import Trace
@@ -26,6 +26,17 @@ FOREVER_S = 86400.0
 RECONNECTIONS = 2  # in a row without a word of the server's, as both SDKs
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 KEPT = 10_000
+OPENED_WITHIN_S = 1.0  # some servers send not even headers before they have something to say
+
+
+class _StreamReply(Reply):
+    """Tells when its head has come."""
+
+    opened: Event
+
+    def begin(self, status: int, headers: dict[bytes, bytes]) -> None:
+        super().begin(status, headers)
+        self.opened.set()
 
 
 class Listener:
@@ -41,11 +52,16 @@ class Listener:
         self._user = user
         self._params = params
         self._came = Event()
+        self._opened = Event()
         self._greenlet = gevent.spawn(self._run)
 
     def stop(self) -> None:
         """Close the stream, which cancels a subscription."""
         self._greenlet.kill(block=False)
+
+    def wait_until_open(self) -> None:
+        """Wait for the server's head, or until it is clear that none is coming."""
+        self._opened.wait(OPENED_WITHIN_S)
 
     def wait_for(self, method: str, timeout: float) -> float | None:
         """Wait for the next notification of a method; return the seconds, None if it never came."""
@@ -76,7 +92,8 @@ class Listener:
         user = self._user
         trace = Trace()
         trace.killed = True  # no reply is waited for once the user is to stop
-        reply = Reply(next_id(), on_request=user._answer_later, on_notification=self._take)
+        reply = _StreamReply(next_id(), on_request=user._answer_later, on_notification=self._take)
+        reply.opened = self._opened
         tallies[user.server_label, "listening opened"] += 1
         try:
             if self._params is None:
@@ -84,12 +101,14 @@ class Listener:
                 verb, body = "GET", b""
             else:
                 verb = "POST"
-                body, routing = user._envelope("subscriptions/listen", self._params, reply)
+                asked, routing = user._envelope("subscriptions/listen", self._params, reply)
+                body = request_body(reply.request_id or 0, *asked)
             headers = user._extra_headers()
             self.opened_at = perf_counter()
             user._wire.carry(verb, body, headers, reply, trace, FOREVER_S, routing)
         except MCPError:
             tallies[user.server_label, "listening broken"] += 1
+            self._opened.set()
         return reply.status, reply.retry_ms
 
     def _take(self, message: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "lab.check",
     "emulate": "lab.emulate",
     "submit": "lab.submit",
+    "conformance": "lab.conformance",
 }
 
 

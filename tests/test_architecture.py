@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"gevent"},
     "_probe": {"_revisions"},
     "_auth": {"_failures", "_tally", "_workload", "gevent", "azure"},
+    "_oauth": {"_auth", "_tally", "_workload", "requests", "jwt"},
     "_workload": {"dotenv"},
     "_shapes": {"locust"},
     "_process": {"gevent", "locust"},

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 LAST_LINES = 5  # of what the CLI said, shown where it failed
-CURE_FOR_NO_CLI = "az is not on the PATH: install the Azure CLI, then `az extension add --name load` and `az login`"
+CURE_FOR_NO_CLI = (
+    "az is not on the PATH: install the Azure CLI, then run `az extension add --name load`"
+    " and `az login`"
+)
 
 
 class AzureCliError(Exception):

@@ -26,12 +26,12 @@ import collections
 import itertools
 import json
 import logging
-import operator
 import os
 import platform
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -43,13 +43,11 @@ except ImportError:  # loaded from outside its checkout: Locust has put our fold
     import rows as wording  # type: ignore[import-not-found,no-redef]
 
 WRITE_EVERY = 0.25  # seconds: the most that a killed process can lose
-BATCH = 50  # rows between two looks at the hub: well under a millisecond of formatting
+BATCH = 200  # rows between two looks at the hub: about half a millisecond of formatting
 TALLY_EVERY = 5.0  # seconds
 STAMP = "%Y%m%dT%H%M%SZ"
 COUNT_USERS_EVERY = 10.0  # seconds, and whenever their number has changed
 
-_facts = operator.attrgetter(*wording.Facts._fields)
-_NO_INSTANTS = (0.0,) * 9
 _log = logging.getLogger(__name__)
 
 
@@ -102,12 +100,17 @@ def _claim(folder: Path) -> tuple[int, BinaryIO]:
             number += 1
 
 
+def _nowhere(_row: tuple[Any, ...]) -> None:
+    """Where rows go while no test is on."""
+
+
 class Recorder:
     """Follows one process's Locust environment from test to test."""
 
     def __init__(self, environment: Any) -> None:
         self.environment = environment
         self.part: Part | None = None
+        self._keep: Callable[[tuple[Any, ...]], None] = _nowhere
         self._tests = 0
         self._told: dict[str, Any] = {}  # what the master said about the next test
         self._greenlet: Any = None
@@ -134,18 +137,15 @@ class Recorder:
     ) -> None:
         """Take one request: the only cost that its user pays."""
         trace = context.get("mcp") if context else None
-        if trace is not None:
-            facts = _facts(trace)
-        else:  # a plain Locust user's
+        if trace is None:  # a plain Locust user's
             status = getattr(response, "status_code", 0) if response is not None else 0
-            facts = (*_NO_INSTANTS, status or 0, "", None, 0, 0, "", 0)
+            trace = wording.Facts(status=status or 0)
+            response_time = response_time or 0.0
             if start_time is None:
-                start_time = time.time() - (response_time or 0.0) / 1e3
-        if self.part is not None:
-            elapsed = response_time or 0.0
-            self.part.waiting.append(
-                (start_time, elapsed, request_type, name, response_length, exception, url, facts)
-            )
+                start_time = time.time() - response_time / 1e3
+        self._keep(
+            (start_time, response_time, request_type, name, response_length, exception, url, trace)
+        )
 
     def on_told(self, environment: Any, msg: Any, **_: Any) -> None:
         """Take the master's word for the next test's name, so that all processes share a folder."""
@@ -157,6 +157,7 @@ class Recorder:
         self._tests += 1
         folder = run_folder(self._told.get("test", self._tests), self._told.get("stamp", ""))
         self.part, self._complained, self._counted = Part(folder), False, 0
+        self._keep = self.part.waiting.append
         self._began, self._lag_seen = time.time(), time.time()
         self._ticks = (folder / f"ticks-{self.part.number}.jsonl").open("ab", buffering=0)
         self._save_tallies()
@@ -168,7 +169,7 @@ class Recorder:
 
     def close(self, exit_code: int | None = None) -> None:
         """End the current files; safe to call at any moment and more than once."""
-        part, self.part = self.part, None
+        part, self.part, self._keep = self.part, None, _nowhere
         if part is None:
             return
         if self._greenlet is not None:
@@ -207,7 +208,7 @@ class Recorder:
             users = dict(self.environment.runner.user_classes_count)
             self._counted = sum(users.values())
             if self._counted:  # the last requests are of users who have just stopped
-                part.lines.users, part.lines.all_users = users, self._counted
+                part.lines.count(users)
             lines.append({"t": round(time.time(), 3), "users": users})
         samples = getattr(sys.modules.get("_process"), "samples", ())
         fresh = itertools.takewhile(lambda each: each[0] > self._lag_seen, reversed(samples))

@@ -22,12 +22,12 @@ AZURE_COLUMNS = (
 # is how long after its plan the request started, off the clock.
 OUR_COLUMNS = (
     *("elapsed_ms", "method", "user_class", "session", "request_id", "kind", "failure_kind"),
-    *("waited_ms", "connect_ms", "tls_ms", "sent_ms", "headers_ms", "first_event_ms"),
-    *("reply_ms", "end_ms"),
+    *("waited_ms", "connect_ms", "tls_ms", "headers_ms", "first_event_ms", "reply_ms", "end_ms"),
 )
 HEADER = ",".join(AZURE_COLUMNS + OUR_COLUMNS) + "\n"
 
 LONGEST_TEXT = 300
+_SHORT = [f"{us / 1e3:.3f}" for us in range(1000)]
 MOST_CELLS = 10_000
 
 SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|PWD|CREDENTIAL", re.IGNORECASE)
@@ -77,7 +77,6 @@ class Facts(NamedTuple):
     started: float = 0.0
     connected: float = 0.0
     secured: float = 0.0
-    sent: float = 0.0
     headers: float = 0.0
     first_event: float = 0.0
     replied: float = 0.0
@@ -94,7 +93,7 @@ class Facts(NamedTuple):
 class Row(NamedTuple):
     """One request event, as it was kept. at: epoch seconds; elapsed: milliseconds.
 
-    facts has the fields of Facts, in their order.
+    facts is a trace of ours, or has its attributes.
     """
 
     at: float
@@ -104,50 +103,96 @@ class Row(NamedTuple):
     length: int | None
     exception: object
     url: str | None
-    facts: tuple[object, ...] = Facts()
+    facts: Any = Facts()
 
 
 class Lines:
-    """Makes lines; knows how many users there are, and keeps the cells that come again.
-
-    users      users of each class, at present
-    all_users  their sum
-    """
+    """Makes lines; knows how many users there are, and keeps the cells that come again."""
 
     def __init__(self, secrets: list[str]) -> None:
-        self.users: dict[str, int] = {}
-        self.all_users = 0
+        self._users: dict[str, int] = {}
+        self._all_users = 0
         self._secrets = secrets
         self._cells: dict[object, str] = {}
+        self._same: dict[str, tuple[tuple[object, ...], str, str, str]] = {}
+
+    def count(self, users: dict[str, int]) -> None:
+        """Take the users of each class at present."""
+        self._users, self._all_users = users, sum(users.values())
+        self._same.clear()
 
     def line(self, row: tuple[Any, ...]) -> str:
-        """Return one row as its line of the results file; a plain tuple in Row's order will do."""
+        """Return one row as its line of the results file; a plain tuple in Row's order will do.
+
+        Most rows are successes on an open connection whose reply came in one read. Theirs is the
+        short way, with as little formatting as can be: it is most of what recording costs.
+        """
         at, elapsed, method, name, length, exception, url, facts = row
-        planned, started, connected, secured, sent, headers, first_event, replied, ended = facts[:9]
-        status, kind, request_id, sent_bytes, received_bytes, user_class, session = facts[9:]
+        replied = facts.replied
+        if exception is not None or facts.connected or not replied or facts.headers != replied:
+            return self._any_line(*row)
+        kind = (facts.status, facts.kind, facts.user_class, method, url)
+        known = self._same.get(name)
+        if known is None or known[0] != kind:
+            known = self._same[name] = (kind, *self._parts(name, *kind))
+        _, head, users, middle = known
+        session = facts.session
+        exact = f"{elapsed:.3f}"
+        whole = int(elapsed + 0.5)
+        started, first, ended = facts.started, facts.first_event, facts.ended
+        late = int((started - facts.planned) * 1e6 + 0.5)
+        waited = _SHORT[late] if 0 <= late < len(_SHORT) else _ms(started, facts.planned)
+        request_id = "" if facts.request_id is None else facts.request_id
+        return (
+            f"{int(at * 1e3)},{whole},{head}{session},text,true,,"
+            f"{facts.received_bytes or length or 0},{facts.sent_bytes},{users},{whole},0,0,"
+            f"{exact},{middle}{session},{request_id},{facts.kind},,{waited},,,{exact},"
+            f"{exact if first == replied else _ms(first, started)},{exact},"
+            f"{exact if ended == replied else _ms(ended, started)}\n"
+        )
+
+    def _any_line(
+        self,
+        at: float,
+        elapsed: float,
+        method: str,
+        name: str,
+        length: int | None,
+        exception: object,
+        url: str | None,
+        facts: Any,
+    ) -> str:
+        started = facts.started
         if exception is None or exception == "":  # Locust counts an empty text as a success
             outcome, failure_kind = "true,", ""
         else:
             outcome = "false," + self._text(_words(exception))
             failure_kind = self._name(type(exception).__name__)
-        open_at = secured or connected
+        kind = (facts.status, facts.kind, facts.user_class, method, url)
+        head, users, middle = self._parts(name, *kind)
+        open_at = facts.secured or facts.connected
+        headers = facts.headers
+        instants = (facts.connected, facts.secured, headers, facts.first_event, facts.replied)
         return (
-            f"{at * 1e3:.0f},{elapsed:.0f},{self._name(name)},{self._status(status)},"
-            f"{user_class or 'locust'}-{session},text,{outcome},"
-            f"{received_bytes or length or 0},{sent_bytes},"
-            f"{self.users.get(user_class, self.all_users)},{self.all_users},{self._url(url)},"
+            f"{int(at * 1e3)},{int(elapsed + 0.5)},{head}{facts.session},text,{outcome},"
+            f"{facts.received_bytes or length or 0},{facts.sent_bytes},{users},"
             f"{(headers - started) * 1e3 if headers else 0:.0f},0,"
             f"{(open_at - started) * 1e3 if open_at else 0:.0f},"
-            f"{elapsed:.3f},{self._name(method)},{user_class},{session},"
-            f"{'' if request_id is None else request_id},{kind},{failure_kind},"
-            f"{f'{(started - planned) * 1e3:.3f}' if planned else ''},"
-            f"{f'{(connected - started) * 1e3:.3f}' if connected else ''},"
-            f"{f'{(secured - started) * 1e3:.3f}' if secured else ''},"
-            f"{f'{(sent - started) * 1e3:.3f}' if sent else ''},"
-            f"{f'{(headers - started) * 1e3:.3f}' if headers else ''},"
-            f"{f'{(first_event - started) * 1e3:.3f}' if first_event else ''},"
-            f"{f'{(replied - started) * 1e3:.3f}' if replied else ''},"
-            f"{f'{(ended - started) * 1e3:.3f}' if ended else ''}\n"
+            f"{elapsed:.3f},{middle}{facts.session},"
+            f"{'' if facts.request_id is None else facts.request_id},{facts.kind},{failure_kind},"
+            f"{_ms(started, facts.planned) if started else ''},"
+            f"{','.join([_ms(each, started) for each in instants])},{_ms(facts.ended, started)}\n"
+        )
+
+    def _parts(
+        self, name: str, status: int, _: str, user_class: str, method: str, url: str | None
+    ) -> tuple[str, str, str]:
+        """Return what is the same in all rows of a kind: three runs of cells."""
+        users = self._users.get(user_class, self._all_users)
+        return (
+            f"{self._name(name)},{self._status(status)},{user_class or 'locust'}-",
+            f"{users},{self._all_users},{self._url(url)}",
+            f"{self._name(method)},{user_class},",
         )
 
     def _name(self, name: str) -> str:
@@ -182,6 +227,10 @@ class Lines:
             self._cells.clear()
         self._cells[key] = made
         return made
+
+
+def _ms(instant: float, since: float) -> str:
+    return f"{(instant - since) * 1e3:.3f}" if instant else ""
 
 
 def _words(exception: object) -> str:

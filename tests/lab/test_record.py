@@ -15,6 +15,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -275,7 +276,6 @@ def test_instants_are_milliseconds_after_the_clock_started() -> None:
             started=10.0,
             connected=10.0625,
             secured=10.125,
-            sent=10.125,
             headers=10.1875,
             first_event=10.2,
             replied=10.25,
@@ -296,9 +296,49 @@ def test_instants_are_milliseconds_after_the_clock_started() -> None:
 
 
 def test_a_request_on_a_kept_connection_has_no_connect() -> None:
-    cells = _cells(row("a:x", 0.0, started=10.0, sent=10.0, headers=10.1, replied=10.1))
+    cells = _cells(row("a:x", 0.0, started=10.0, headers=10.1, replied=10.1))
 
     assert (cells["Connect"], cells["connect_ms"], cells["tls_ms"]) == ("0", "", "")
+
+
+_ONE_READ: dict[str, Any] = {"planned": 9.999, "started": 10.0, "headers": 10.1, "replied": 10.1}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {},
+        {"request_id": 7, "kind": "json", "sent_bytes": 11, "received_bytes": 22},
+        {"planned": 9.0},  # a second late
+        {"planned": 10.5},  # a clock that went back, or a trace that was never planned
+        {"first_event": 10.1, "ended": 10.1},
+        {"first_event": 10.05, "ended": 10.7, "kind": "sse"},
+        {"status": 404},
+        {"user_class": "", "session": 0},
+    ],
+)
+def test_the_short_way_to_a_line_gives_what_the_long_way_does(facts: dict[str, Any]) -> None:
+    traced: dict[str, Any] = {**_ONE_READ, **facts}
+    each = row("a:x", 0.0, 100.0, **traced)
+    lines = Lines([])
+    lines.count({"AUser": 3, "BUser": 4})
+
+    assert lines.line(each) == lines._any_line(*each)
+
+
+def test_rows_of_one_name_and_different_kinds_keep_their_own_cells() -> None:
+    lines = Lines([])
+    rows = [
+        row("a:x", 0.0, **_ONE_READ, status=status, user_class=name, session=session)._replace(
+            url=url
+        )
+        for status, name, session, url in (
+            *((200, "AUser", 1, "http://a"), (202, "AUser", 2, "http://a")),
+            *((200, "BUser", 1, "http://a"), (200, "AUser", 1, "http://b")),
+        )
+    ] * 2
+
+    assert [lines.line(each) for each in rows] == [lines._any_line(*each) for each in rows]
 
 
 @pytest.mark.parametrize("text", ['a,"b"', "two\nlines", "\r\n", "plain"])

@@ -96,7 +96,10 @@ def run(args: argparse.Namespace) -> int:
             code = _run(ready, manifest, given, folder, watch)
         _keep_written(ready, folder)
     facts["auto_stop"] = watch.stopped
-    result = finish(folder, facts, code)
+    try:
+        result = finish(folder, facts, code)
+    except CannotRun as reason:
+        raise CannotRun(f"{reason}; all it said is in {folder}/") from reason
     print(watch.said)
     print(_ASSUMED)
     return result or int(bool(watch.stopped))

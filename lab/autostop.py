@@ -1,7 +1,8 @@
 """autoStop on this machine: reads the rows while they are written, and says when to stop.
 
 The rule is lab.criteria's. A YAML without autoStop gets the service's default, 90 % of errors in
-60 s. A run that it stops is CANCELLED in Azure, which fails the pipeline's step.
+60 s. A run that it stops is CANCELLED in Azure, which fails the pipeline's step whatever the
+criteria say.
 """
 
 from __future__ import annotations

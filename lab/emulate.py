@@ -95,14 +95,16 @@ def run(args: argparse.Namespace) -> int:
             )
             code = _run(ready, manifest, given, folder, watch)
         _keep_written(ready, folder)
-    facts["auto_stop"] = watch.stopped
+    facts["auto_stop"], problem = watch.stopped, ""
+    if watch.stopped and not code and gate.judge(runs.read(folder)).passed:
+        problem = f"autoStop ended the run: {watch.stopped}; Azure calls it CANCELLED, not passed"
     try:
-        result = finish(folder, facts, code)
+        result = finish(folder, facts, code, problem)
     except CannotRun as reason:
         raise CannotRun(f"{reason}; all it said is in {folder}/") from reason
     print(watch.said)
     print(_ASSUMED)
-    return result or int(bool(watch.stopped))
+    return result
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -201,28 +201,44 @@ def test_counts_that_do_not_divide_by_the_engines_stop_the_run_by_name(project: 
     assert "ADO_USERS=5 does not divide by MCP_ENGINES=2" in done.err
 
 
-def test_autostop_stops_the_engines_and_fails_a_run_whose_criteria_pass(project: Project) -> None:
-    folder = project()
+def everything_broken() -> list[str]:
+    criteria = (ROOT / MANIFEST).read_text(encoding="utf-8")
+    tools = re.findall(r'"(\w+):tools/call:([\w-]+)": p95', criteria)
+    assert len(tools) == 13
+    return ["--broken", *(f"{label}:{tool}" for label, tool in tools)]
+
+
+def impatient(folder: Path) -> None:
     edit(folder, "errorPercentage: 80\n  timeWindow: 60", "errorPercentage: 60\n  timeWindow: 3")
+
+
+def test_autostop_ends_the_engines_and_their_sessions_early(project: Project) -> None:
+    folder = project()
+    impatient(folder)
+
+    done = emulate(folder, *QUICK, "--minutes", "10", *everything_broken())
+
+    assert done.code == 1, done.out + done.err
+    assert "percentage(error) > 25" in done.out
+    assert "autoStop: the engines were stopped: more than 60 % of errors in 3 s" in done.out
+    assert max(each.end for each in done.run.requests) - done.run.requests[0].start < 60.0
+    assert {each.label for each in done.run.requests} >= {"learn:DELETE", "github:DELETE"}
+
+
+def test_a_run_that_autostop_ended_does_not_pass_by_lenient_criteria(project: Project) -> None:
+    folder = project()
+    impatient(folder)
     text = (folder / MANIFEST).read_text(encoding="utf-8")
     lenient = "failureCriteria:\n  - avg(response_time_ms) > 60000\n"
     text = re.sub(r"failureCriteria:\n(?:  .*\n)+", lenient, text)
     (folder / MANIFEST).write_text(text, encoding="utf-8")
-    tools = re.findall(
-        r'"(\w+):tools/call:([\w-]+)": p95', (ROOT / MANIFEST).read_text(encoding="utf-8")
-    )
 
-    done = emulate(
-        folder, *QUICK, "--minutes", "10", "--broken", *(f"{label}:{tool}" for label, tool in tools)
-    )
+    done = emulate(folder, *QUICK, "--minutes", "10", *everything_broken())
 
-    assert len(tools) == 13
-    assert done.code == 1, done.out + done.err
-    assert "autoStop: the engines were stopped: more than 60 % of errors in 3 s" in done.out
-    run = done.run
-    assert max(each.end for each in run.requests) - run.requests[0].start < 60.0
-    assert json.loads((run.folder / "run.json").read_text())["auto_stop"]
-    assert {each.label for each in run.requests} >= {"learn:DELETE", "github:DELETE"}
+    assert done.code == 2, done.out + done.err
+    verdict = json.loads((done.run.folder / "verdict.json").read_text(encoding="utf-8"))
+    assert verdict["exit_code"] == 2
+    assert "autoStop ended the run" in verdict["first_line"]
 
 
 def test_an_engine_without_a_listed_module_fails_as_azure_would(project: Project) -> None:

@@ -7,6 +7,7 @@ A subclass says where its server is and what its tasks do. The wire, the clock a
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ import gevent
 import _roster
 from _envelope import routing_headers
 from _exchange import Judge, Result
-from _jsonrpc import next_id, request_body
+from _jsonrpc import next_id
 from _lifecycle import CLOSING_TIMEOUT_S
 from _primitives import Primitives
 from _tally import servers, tallies
@@ -36,6 +37,7 @@ __all__ = ["MCPUserBase", "StatelessMCPUser", "servers", "tallies"]
 
 ROUNDS_LIMIT = 10  # of input that a server may ask for within one call, as the Python client's
 HEADER_MISMATCH = -32020
+_TRACES = random.SystemRandom().getrandbits(64)  # no other run's, in the server's tracing
 
 
 class MCPUserBase(Primitives):
@@ -52,7 +54,8 @@ class MCPUserBase(Primitives):
     progress_tokens = False
     """Ask for progress on each call (it turns JSON replies of some servers into streams)."""
     traceparents = False
-    """Send a W3C traceparent with each call, to find a slow one in the server's traces."""
+    """Send a W3C traceparent with each call, to find a slow one in the server's traces: the second
+    half of its trace id is the request id in hex."""
 
     # ---- what a subclass uses, or may override
 
@@ -110,8 +113,13 @@ class MCPUserBase(Primitives):
         greenlets = [gevent.spawn(self._call_now, **call) for call in calls]
         try:
             gevent.joinall(greenlets)
-        finally:
-            gevent.killall(greenlets, timeout=CLOSING_TIMEOUT_S + 0.5)
+        except BaseException:
+            gevent.killall(greenlets, block=False)
+            gevent.joinall(greenlets, timeout=CLOSING_TIMEOUT_S + 0.5)
+            raise
+        for greenlet in greenlets:
+            if greenlet.exception is not None:  # a listener's StopUser, or a fault of our own
+                raise greenlet.exception
         return [g.value if isinstance(g.value, dict) else None for g in greenlets]
 
     def _bursts(self) -> bool:
@@ -150,13 +158,12 @@ class MCPUserBase(Primitives):
     ) -> Result | None:
         asked: dict[str, Any] = {}
         mismatches = itertools.count()
-        for _ in range(ROUNDS_LIMIT):
+        for round_left in reversed(range(ROUNDS_LIMIT)):
             reply = self._session.reply_to(next_id())
             body, routing = self._envelope(method, {**params, **asked}, reply)
-            result, failure = self._perform(
-                what, "POST", body, reply, _judge_stateless(judge), None, routing
-            )
-            if _is_header_mismatch(failure) and next(mismatches) == 0:
+            judged = _judge_stateless(judge, round_left > 0)
+            result, failure = self._perform(what, "POST", body, reply, judged, None, routing)
+            if method == "tools/call" and _is_header_mismatch(failure) and next(mismatches) == 0:
                 self._tools_list()
                 continue
             if result is None or result.get("resultType") != "input_required":
@@ -167,13 +174,13 @@ class MCPUserBase(Primitives):
 
     def _envelope(
         self, method: str, params: Mapping[str, Any], reply: Reply
-    ) -> tuple[bytes, tuple[tuple[str, str], ...]]:
-        """Return the body and the routing headers of a request that stands alone."""
+    ) -> tuple[tuple[str, dict[str, Any]], tuple[tuple[str, str], ...]]:
+        """Return (method, params) and the routing headers of a request that stands alone."""
         request_id = reply.request_id or 0
         meta = {**self._session.meta, **self._meta(request_id)}
         mirrors = self._mirrors.get(str(params.get("name"))) if self._mirrors else ()
         routing = routing_headers(method, params, mirrors or ())
-        return request_body(request_id, method, {**params, "_meta": meta}), routing
+        return (method, {**params, "_meta": meta}), routing
 
     def _input_for(self, result: Result) -> dict[str, Any]:
         """Return what a server that answered `input_required` is to be sent with the next round."""
@@ -195,8 +202,7 @@ class MCPUserBase(Primitives):
         if self.progress_tokens:
             meta["progressToken"] = request_id
         if self.traceparents:
-            trace, span = self._random.getrandbits(128), self._random.getrandbits(64)
-            meta["traceparent"] = f"00-{trace or 1:032x}-{span or 1:016x}-01"
+            meta["traceparent"] = f"00-{_TRACES:016x}{request_id:016x}-{request_id:016x}-01"
         return meta
 
     def _react(
@@ -208,21 +214,20 @@ class MCPUserBase(Primitives):
         opens another.
         """
         if isinstance(failure, AuthError) and failure.rejected:
-            self._token_rejected()
+            self._ask_for_another_token()
         if request_id is None or what == "initialize":
             return
         if isinstance(failure, SessionLost):
-            tallies[self.server_label, "session lost"] += 1
             if session_id == self.session_id:
                 self._establish()
         elif isinstance(failure, Throttled) and _roster.honours_retry_after():
             _roster.rest(self, failure.retry_after)
-        elif isinstance(failure, Timeout) and not self._session.stateless:
+        elif isinstance(failure, Timeout) and failure.sent and not self._session.stateless:
             cancelled = {"requestId": request_id, "reason": "timeout"}
             self._notify("notifications/cancelled", cancelled, CLOSING_TIMEOUT_S)
 
 
-def _judge_stateless(judge: Judge | None) -> Judge:
+def _judge_stateless(judge: Judge | None, may_ask: bool) -> Judge:
     def judged(result: Result) -> None:
         kind = result.get("resultType", "complete")
         if kind == "complete":
@@ -230,6 +235,8 @@ def _judge_stateless(judge: Judge | None) -> Judge:
                 judge(result)
         elif kind != "input_required":
             raise ProtocolError("unknown result type")
+        elif not may_ask:
+            raise ProtocolError("too many rounds of input")
 
     return judged
 

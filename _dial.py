@@ -56,7 +56,7 @@ def dial(origin: Origin, limit: float) -> Dialed:
     except Alarm as expired:
         if expired is not alarm:
             raise
-        raise Timeout("connect timeout") from None
+        raise Timeout("connect timeout", sent=False) from None
     finally:
         alarm.close()
         attempt.close()

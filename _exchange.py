@@ -15,6 +15,7 @@ import logging
 import os
 import random
 import time
+import traceback
 from collections.abc import Mapping
 from functools import cached_property
 from time import perf_counter
@@ -28,7 +29,7 @@ from _jsonrpc import request_body, response_body
 from _tally import tallies
 from _wire import Wire
 from _workload import think_time
-from mcp_client import NAME, VERSION, MCPError, Reply, Session, Timeout, Trace
+from mcp_client import NAME, VERSION, MCPError, Reply, Session, SessionLost, Timeout, Trace
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +129,7 @@ class Exchanges(FastHttpUser):
         except MCPError as error:
             failure, result = error, None
         except Exception as error:
-            logger.exception("%s:%s: a fault of the harness or the class", self.server_label, what)
+            self._log_fault(what, error)
             failure, result = MCPError(f"harness error, {type(error).__name__}"), None
         except BaseException:
             tallies[self.server_label, "cut at the end"] += 1
@@ -150,6 +151,8 @@ class Exchanges(FastHttpUser):
         name = self._names.get((label, what))
         if name is None:
             name = self._names[label, what] = f"{label}:{what}"
+        if isinstance(failure, SessionLost):
+            tallies[label, "session lost"] += 1
         if reply.notifications:
             tallies[label, "notification received"] += reply.notifications
         if reply.hops:
@@ -175,6 +178,18 @@ class Exchanges(FastHttpUser):
             start_time=trace.at or time.time(),
             url=self._url,
         )
+
+    def _ask_for_another_token(self) -> None:
+        try:
+            self._token_rejected()
+        except Exception as error:
+            self._log_fault("_token_rejected", error)
+
+    def _log_fault(self, what: str, error: Exception) -> None:
+        # Where it happened, and not its words: those of a header's fault may hold the token.
+        where = "".join(traceback.format_tb(error.__traceback__))
+        name = type(error).__name__
+        logger.error("%s:%s: a fault of ours: %s\n%s", self.server_label, what, name, where)
 
     def _react(
         self, failure: MCPError, what: str, request_id: int | None, session_id: str | None

@@ -39,7 +39,11 @@ class MCPError(Exception):
 
 
 class Timeout(MCPError):
-    pass
+    """`sent` is false where there was not even a connection, so that nothing can be cancelled."""
+
+    def __init__(self, text: str, sent: bool = True) -> None:
+        super().__init__(text)
+        self.sent = sent
 
 
 class TransportError(MCPError):

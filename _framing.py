@@ -85,7 +85,7 @@ class Framing:
         self._interim = status < 200
         if self._interim or self._complete:
             return
-        self._trace.headers = self._now
+        self._trace.headers = self._trace.headers or self._now
         self._reply.begin(status, self._headers)
         if status >= 400 and not self._reply.done:
             self._shorten(GRACE_FOR_ERROR_BODY_S)

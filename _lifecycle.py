@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from gevent import GreenletExit
 from gevent.lock import RLock
 
 import _roster
 from _envelope import HeaderAnnotationError, client_meta, mirrors_of, routing_headers
 from _exchange import Exchanges, Judge, Result
 from _jsonrpc import next_id, notification_body, request_body
-from _probe import judge_discovery
+from _probe import UNSUPPORTED_VERSION, judge_discovery
 from _revisions import AUTO, NEWEST_ENVELOPE, Era, Revision, revision_to_offer
 from _tally import servers, tallies
 from _trace import Trace
@@ -42,7 +44,8 @@ class Lifecycle(Exchanges):
     """Does a stateless client ask `server/discover` before its first call?"""
 
     _decided: ClassVar[dict[tuple[str, str], Revision]] = {}
-    _deciding: ClassVar[Any] = RLock()
+    _deciding: ClassVar[dict[tuple[str, str], Any]] = {}
+    _asked: ClassVar[Counter[tuple[str, str]]] = Counter()
     _listed: ClassVar[dict[tuple[str, str], tuple[list[dict[str, Any]], frozenset[Any]]]] = {}
 
     def __init__(self, environment: Any) -> None:
@@ -68,6 +71,16 @@ class Lifecycle(Exchanges):
         finally:
             self._wire.close()
 
+    def stop(self, force: bool = False) -> bool:
+        """Stop this user; with a stop-timeout Locust waits for the ends of all by itself.
+
+        Waiting here too would keep a greenlet per user: 90 MB at 10,000.
+        """
+        if not force and self.environment.stop_timeout and _roster.is_resting(self):
+            self._group.killone(self._greenlet, block=False)
+            return True
+        return bool(super().stop(force))
+
     # ---- before the first call
 
     def _establish(self) -> None:
@@ -90,7 +103,10 @@ class Lifecycle(Exchanges):
         if revision is None:
             return None
         if revision.era is Era.HANDSHAKE:
-            return self._initialize(revision)
+            failure = self._initialize(revision)
+            if self._wanted == AUTO and getattr(failure, "code", None) == UNSUPPORTED_VERSION:
+                self._decided.pop((self.server_label, self._url), None)  # it has changed its era
+            return failure
         self._session.stand_alone(revision, self.client_info, self._capabilities())
         if self.discovers and self._discover() is None:
             self._session.forget()
@@ -139,9 +155,14 @@ class Lifecycle(Exchanges):
         if self._wanted != AUTO:
             return revision_to_offer(self._wanted)
         key = (self.server_label, self._url)
-        with self._deciding:
-            if key not in self._decided:
-                self._probe(key)
+        if key not in self._decided:
+            asked = self._asked[key]
+            with self._deciding.setdefault(key, RLock()):
+                if key not in self._decided and self._asked[key] == asked:
+                    try:
+                        self._probe(key)
+                    finally:
+                        self._asked[key] += 1  # who waited meanwhile shares what came of it
         return self._decided.get(key)
 
     def _probe(self, key: tuple[str, str]) -> None:
@@ -150,27 +171,31 @@ class Lifecycle(Exchanges):
         self._session.stand_alone(NEWEST_ENVELOPE, self.client_info, self._capabilities())
         request_id = next_id()
         reply = self._session.reply_to(request_id)
+        trace = Trace()
         try:
             body = request_body(request_id, "server/discover", {"_meta": meta})
             routing = routing_headers("server/discover", None)
             headers = self._extra_headers()
             limit = self.network_timeout
-            self._wire.carry("POST", body, headers, reply, Trace(), limit, routing)
-        except MCPError as error:
+            self._wire.carry("POST", body, headers, reply, trace, limit, routing)
+        except Exception as error:
             verdict = judge_discovery(0, None)
-            logger.warning("%s: probing the era: %s", self.server_label, error)
+            why = error if isinstance(error, MCPError) else type(error).__name__
+            logger.warning("%s: probing the era: %s", self.server_label, why)
         else:
             verdict = judge_discovery(reply.status, reply.document())
             if verdict.revision is None:
                 logger.warning("%s: probing the era: %s", self.server_label, verdict.why)
             if reply.status == 401:
-                self._token_rejected()
+                self._ask_for_another_token()
         self._session.forget()
         tallies[self.server_label, "era probed"] += 1
         if verdict.revision is not None:
             self._decided[key] = verdict.revision
             tallies[self.server_label, f"era decided: {verdict.revision.name}"] += 1
             logger.info("%s: speaks %s (%s)", self.server_label, verdict.revision.name, verdict.why)
+        if trace.killed:
+            raise GreenletExit
 
     # ---- what the server offers
 
@@ -183,7 +208,7 @@ class Lifecycle(Exchanges):
         # One list for all users of a class: a server's 100 schemas are not kept 10,000 times.
         key = (self.server_label, self._session.revision.name if self._session.revision else "")
         if key not in self._listed or self._listed[key][0] != tools:
-            self._listed[key] = (tools, frozenset(tool.get("name") for tool in tools))
+            self._listed[key] = (tools, _names_of(tools))
         self.tools, self._tool_names = self._listed[key]
         self._tools_fresh_until = asked_at + self._ttl_s
         if self._session.stateless:
@@ -221,7 +246,9 @@ class Lifecycle(Exchanges):
             if not seen and isinstance(ttl, (int, float)) and ttl > 0:
                 self._ttl_s = ttl / 1000.0
             listed = page.get(member)
-            found += [one for one in listed if isinstance(one, dict)] if listed else []
+            found += (
+                [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+            )
             cursor = page.get("nextCursor")
             if not isinstance(cursor, str) or cursor in seen:
                 break
@@ -249,7 +276,7 @@ class Lifecycle(Exchanges):
 
     def _envelope(
         self, method: str, params: Mapping[str, Any], reply: Reply
-    ) -> tuple[bytes, tuple[tuple[str, str], ...]]:
+    ) -> tuple[tuple[str, dict[str, Any]], tuple[tuple[str, str], ...]]:
         raise NotImplementedError
 
     def _jsonrpc(
@@ -265,3 +292,7 @@ class Lifecycle(Exchanges):
     def _notify(self, method: str, params: Any = None, timeout: float | None = None) -> None:
         body = notification_body(method, params)
         self._perform(method, "POST", body, self._session.reply_to(None), None, timeout)
+
+
+def _names_of(tools: list[dict[str, Any]]) -> frozenset[str]:
+    return frozenset(name for name in (t.get("name") for t in tools) if isinstance(name, str))

@@ -32,7 +32,15 @@ class Proxy:
     authorization: str  # the value of Proxy-Authorization, "" for none
 
 
-def proxy_for(scheme: str, host: str) -> Proxy | None:
+def check(url: str) -> None:
+    """Raise ValueError, with the cure, where no user could ever be connected to `url`."""
+    try:
+        _ = Origin(url).proxy
+    except TransportError as error:
+        raise ValueError(f"{error}: set it to one, or unset it") from None
+
+
+def proxy_for(scheme: str, host: str, port: int) -> Proxy | None:
     """The proxy that HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY name for a host.
 
     Raises TransportError for one that is no http:// URL; its text never holds the URL, which may
@@ -40,16 +48,20 @@ def proxy_for(scheme: str, host: str) -> Proxy | None:
     """
     found = getproxies()
     url = found.get(scheme) or found.get("all")
-    if not url or proxy_bypass(host):
+    if not url or proxy_bypass(f"{host}:{port}"):
         return None
-    parts = urlsplit(url if "://" in url else f"http://{url}")
-    if parts.scheme != "http" or not parts.hostname:
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        usable = parts.scheme == "http" and parts.hostname and (parts.port or 80) > 0
+    except ValueError:
+        usable = False
+    if not usable:
         raise TransportError(f"{scheme.upper()}_PROXY is not an http:// URL")
     authorization = ""
     if parts.username:
         secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         authorization = "Basic " + base64.b64encode(secret.encode()).decode()
-    return Proxy(parts.hostname, parts.port or 80, authorization)
+    return Proxy(parts.hostname or "", parts.port or 80, authorization)
 
 
 def tls_context(insecure: bool) -> ssl.SSLContext:
@@ -94,6 +106,8 @@ class Origin:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"host {url!r} is not an http:// or https:// URL")
+        if parts.path not in ("", "/") or parts.query or parts.username is not None:
+            raise ValueError("host has a path, a query or a user in it: put a path into mcp_path")
         self.secure = parts.scheme == "https"
         self.host = parts.hostname
         self.port = parts.port or (443 if self.secure else 80)
@@ -114,7 +128,8 @@ class Origin:
     @property
     def proxy(self) -> Proxy | None:
         if not self._proxy_known:
-            self._proxy = proxy_for("https" if self.secure else "http", self.host)
+            scheme = "https" if self.secure else "http"
+            self._proxy = proxy_for(scheme, self.host, self.port)
             self._proxy_known = True
         return self._proxy
 

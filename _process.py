@@ -67,13 +67,18 @@ def files_missing(users: int) -> str:
 
 
 def tame_collector() -> None:
-    """Put all that exists out of the collector's sight, and let it run less often.
-
-    Once before the users come and once after: it would walk all of them again and again.
-    """
+    """Before the users come: collect once, and let the collector run less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+def spare_the_users() -> None:
+    """Put all users out of the collector's sight: it would walk them again and again.
+
+    Without a collection first, which takes 290 ms at 10,000 users while replies are in flight.
+    """
+    gc.freeze()
 
 
 def start_sampling() -> None:

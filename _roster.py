@@ -59,7 +59,7 @@ def watch(base: type[Any]) -> None:
         _process.start_sampling()
 
     def on_spawning_complete(**_: Any) -> None:
-        _process.tame_collector()
+        _process.spare_the_users()
 
     def on_test_stop(**_: Any) -> None:
         _process.stop_sampling()
@@ -120,7 +120,7 @@ def _need_addresses(environment: Environment, present: list[Any]) -> None:
             for name in user_class.protocol_versions or (user_class.protocol_version,):
                 if name != AUTO:
                     revision_to_offer(name)
-            _origin.Origin(environment.host or user_class.host or "")
+            _origin.check(environment.host or user_class.host or "")
         except ValueError as error:
             stop_the_run(f"{user_class.__name__}: {error}")
 
@@ -230,4 +230,10 @@ def rest(user: Any, seconds: float) -> None:
         raise GreenletExit
     user._state = LOCUST_STATE_WAITING
     gevent.sleep(seconds)
-    user._state = LOCUST_STATE_RUNNING
+    if user._state == LOCUST_STATE_WAITING:  # of parallel calls, another may have come back first
+        user._state = LOCUST_STATE_RUNNING
+
+
+def is_resting(user: Any) -> bool:
+    """Is the user in a pause, in which it may be stopped at once?"""
+    return bool(user._state == LOCUST_STATE_WAITING)

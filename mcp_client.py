@@ -149,7 +149,7 @@ class Session:
         MCPError where a header of the user's cannot be sent; its text holds no value.
         """
         if extra != self._extra or cookie != self._cookie:
-            self._extra, self._cookie = extra, cookie
+            self._extra, self._cookie = dict(extra), cookie  # a hook may change its own
             self._heads.clear()
         head = self._heads.get((verb, routing, target))
         if head is None:

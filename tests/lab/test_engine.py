@@ -21,7 +21,7 @@ from lab.cli import CannotRun
 from lab.criteria import auto_stop
 from lab.manifest import Manifest, load
 from lab.stats import Sample
-from tests.lab.folders import row, write_part
+from tests.lab.folders import BEGAN, row, write_part
 
 MANIFEST = """\
 version: v0.1
@@ -371,21 +371,20 @@ def test_the_watch_stops_where_the_finished_run_would_have_been_stopped(
     generator = random.Random(9)
     for turn in range(20):
         folder = tmp_path / str(turn)
-        rows = [
-            row("a:b", second + generator.random(), 50.0, failure)
-            for second in range(40)
-            for failure in [OSError("x") if generator.random() < second / 40 else None]
+        drawn = [
+            (second + generator.random(), generator.random() < second / 40) for second in range(40)
         ]
-        samples = [
-            Sample(each.name, each.at, each.elapsed, success=not each.exception) for each in rows
-        ]
+        samples = [Sample("a:b", BEGAN + at, 50.0, success=not failed) for at, failed in drawn]
         expected = auto_stop(samples, 50.0, 10.0)
-        write_part(folder, rows)
+        failure = OSError("x")
+        write_part(
+            folder, [row("a:b", at, 50.0, failure if failed else None) for at, failed in drawn]
+        )
         watch = Watch(folder, write(*STOP))
 
         assert watch.look(0.0) == (expected is not None)
         if expected is not None:
-            since = expected - min(each.at for each in rows)
+            since = expected - min(each.start for each in samples)
             assert f"{since:.0f} s after the first request" in watch.said
 
 

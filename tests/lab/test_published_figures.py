@@ -10,12 +10,12 @@ import itertools
 import json
 import math
 import statistics
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from lab.rows import Row
 from lab.run import begin, finish, gate_of
 from tests.lab.folders import row, write_part, write_tallies
 
@@ -48,29 +48,42 @@ def through_the_points(figures: dict[str, float], level: float) -> float:
     return figures["max"]
 
 
-def rows_as_published() -> list[Row]:
-    """2,293 requests in one window of 905 s, three of them failed, in no order of their labels."""
-    rows = []
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One request of the run; at in seconds after its begin, elapsed in ms."""
+
+    name: str
+    at: float
+    elapsed: float
+    failed: bool
+
+
+def as_published() -> list[Published]:
+    """2,293 requests in one window of 905 s, three of them failed, in the order of their starts."""
+    found = []
     for name, figures in PUBLISHED["requests"].items():
         times = elapsed_times(figures)
         step = (WINDOW_SECONDS - 10.0) / len(times)
         for i, elapsed in enumerate(times):
-            failure = RuntimeError("tool error") if i < figures["failures"] else None
-            rows.append(row(name, 1.0 + i * step, elapsed, failure))
-    first, last = rows[0], rows[1]
-    rows[0] = first._replace(at=min(each.at for each in rows) - 1.0)
-    end = rows[0].at + WINDOW_SECONDS
-    rows[1] = last._replace(at=end - last.elapsed / 1000.0)
-    return sorted(rows, key=lambda each: each.at)
+            found.append(Published(name, 1.0 + i * step, elapsed, i < figures["failures"]))
+    found[0] = replace(found[0], at=0.0)
+    found[1] = replace(found[1], at=WINDOW_SECONDS - found[1].elapsed / 1000.0)
+    return sorted(found, key=lambda each: each.at)
+
+
+def write_run(folder: Path, requests: list[Published]) -> None:
+    """Leave a run folder as a recorder would."""
+    failure = RuntimeError("tool error")
+    rows = [row(r.name, r.at, r.elapsed, failure if r.failed else None) for r in requests]
+    write_part(folder, rows)
+    write_tallies(folder, len(rows))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder as a recorder would have left it."""
     folder = tmp_path_factory.mktemp("published") / "20260509T120000Z-published"
-    rows = rows_as_published()
-    write_part(folder, rows)
-    write_tallies(folder, len(rows))
+    write_run(folder, as_published())
     return folder
 
 
@@ -198,15 +211,8 @@ def test_the_measured_percentiles_of_criteria_are_those_of_the_second_computatio
 
 def test_the_same_rows_with_more_failures_fail_by_the_same_gate(tmp_path: Path) -> None:
     """The gate is not one that passes anything."""
-    rows = [
-        each._replace(exception=RuntimeError("tool error"))
-        if each.name == "github:tools/call:search_code"
-        else each
-        for each in rows_as_published()
-    ]
-    write_part(tmp_path, rows)
-    write_tallies(tmp_path, len(rows))
-
+    broken = "github:tools/call:search_code"
+    write_run(tmp_path, [replace(r, failed=r.failed or r.name == broken) for r in as_published()])
     facts = begin(tmp_path, "run", ["locust"], gate_of(ROOT), {}, strict=False)
 
     assert finish(tmp_path, facts, 0) == 1

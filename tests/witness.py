@@ -24,6 +24,7 @@ _TIMES = ("planned", "started", "connected", "secured", "sent", "headers", "firs
 _KEPT = (*_TIMES, "replied", "ended", "status", "kind", "request_id", "received_bytes", "session")
 _files: dict[int, TextIO] = {}
 _end: dict[str, Any] = {}
+_environments: list[Environment] = []
 
 
 def _write_a_row(
@@ -55,13 +56,19 @@ def _write_a_row(
     _files[pid].write(json.dumps(row) + "\n")
 
 
+def _remember(environment: Environment, **_: Any) -> None:
+    _environments.append(environment)
+
+
 def _count_the_living(environment: Environment, **_: Any) -> None:
     _end["stopped"] = time.time()
     if environment.runner is not None:
         _end["alive"] = dict(environment.runner.user_classes_count)
 
 
-def _write_the_end(environment: Environment, **_: Any) -> None:
+def _write_the_end(exit_code: int, **_: Any) -> None:
+    # At `quit`: when a signal ends a run, its users still work at `quitting`.
+    environment = _environments[-1]
     stats = environment.stats
     runner = environment.runner
     _end["stats"] = {
@@ -81,6 +88,7 @@ def _write_the_end(environment: Environment, **_: Any) -> None:
     path.write_text(json.dumps(_end, default=str), encoding="utf-8")
 
 
+events.init.add_listener(_remember)
 events.request.add_listener(_write_a_row)
 events.test_stopping.add_listener(_count_the_living)
-events.quitting.add_listener(_write_the_end)
+events.quit.add_listener(_write_the_end)

@@ -53,4 +53,4 @@ live: live-setup
 	$(BIN)/python -m pytest -m live tests/live
 
 clean:
-	rm -rf $(VENV) .live .ci/work .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) .live .emulate .ci/work .mypy_cache .pytest_cache .ruff_cache

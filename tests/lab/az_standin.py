@@ -7,12 +7,14 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 STATE = Path(os.environ["AZ_STANDIN_STATE"])
 
 
-def fail(text: str) -> None:
+def fail(text: str) -> NoReturn:
     sys.stderr.write(f"ERROR: {text}\n")
     raise SystemExit(1)
 
@@ -23,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     test = kinds.add_parser("test").add_subparsers(dest="verb", required=True)
     run = kinds.add_parser("test-run").add_subparsers(dest="verb", required=True)
 
-    def add(group, verb, *options, flags=()):
+    def add(group: Any, verb: str, *options: str, flags: Sequence[str] = ()) -> None:
         one = group.add_parser(verb, allow_abbrev=False)
         one.add_argument("--load-test-resource", required=True)
         one.add_argument("--resource-group", required=True)

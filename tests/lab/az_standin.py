@@ -56,7 +56,9 @@ def main() -> None:
     if words[:1] != ["load"]:
         fail(f"'{' '.join(words[:1])}' is misspelled or not recognized by the system.")
     said = parser().parse_args(words[1:])
-    state = json.loads(STATE.read_text()) if STATE.exists() else {"tests": [], "looks": 0}
+    state: dict[str, Any] = (
+        json.loads(STATE.read_text()) if STATE.exists() else {"tests": [], "looks": 0}
+    )
     state.setdefault("calls", []).append(f"{said.kind} {said.verb}")
     answer: object = {}
     if said.kind == "test":

@@ -11,8 +11,8 @@ has users claims a number and writes files of that number only:
     ticks-N.jsonl                 users by class, and the process's own lag and CPU, over time
     tallies-N.json                what was counted and is no sample, who the servers said they are
 
-A request costs its user one tuple. The text is made a moment later in batches so small that no
-reply waits for them, and what is still unwritten at the end is written at quit.
+A request's line is made when its event is fired, which is off the clock, and written with others
+a moment later; what is still unwritten at the end is written at quit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from locust import events
 from locust.runners import MasterRunner, WorkerRunner
 
 import atexit
-import collections
 import itertools
 import json
 import logging
@@ -31,7 +30,6 @@ import platform
 import re
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -43,7 +41,6 @@ except ImportError:  # loaded from outside its checkout: Locust has put our fold
     import rows as wording  # type: ignore[import-not-found,no-redef]
 
 WRITE_EVERY = 0.25  # seconds: the most that a killed process can lose
-BATCH = 200  # rows between two looks at the hub: about half a millisecond of formatting
 TALLY_EVERY = 5.0  # seconds
 STAMP = "%Y%m%dT%H%M%SZ"
 COUNT_USERS_EVERY = 10.0  # seconds, and whenever their number has changed
@@ -52,32 +49,26 @@ _log = logging.getLogger(__name__)
 
 
 class Part:
-    """One process's part of the results: rows are appended as tuples, and written as lines.
+    """One process's part of the results.
 
     number   the process's number in the run folder, claimed by creating its file
-    rows     rows made into lines so far; lost counts those that could not be
+    waiting  lines that are not written yet
+    rows     lines taken to be written so far; lost counts events that could not be worded
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.number, self._file = _claim(folder / "results")
-        self.waiting: collections.deque[tuple[Any, ...]] = collections.deque()
+        self.waiting: list[str] = []
         self.rows = self.lost = 0
         self._unwritten = b""
         self.secrets = wording.secret_values()
         self.lines = wording.Lines(self.secrets)
         self._file.write(wording.HEADER.encode())
 
-    def write(self, most: int) -> None:
-        """Write at most so many of the waiting rows; what an OSError keeps back waits on."""
-        lines = []
-        for _ in range(min(most, len(self.waiting))):
-            row = self.waiting.popleft()
-            try:
-                lines.append(self.lines.line(row))
-            except Exception:
-                self.lost += 1
-                _log.exception("a request event that cannot be recorded: %r", row[2:4])
+    def write(self) -> None:
+        """Write the lines that wait; what an OSError keeps back waits on."""
+        lines, self.waiting[:] = self.waiting[:], []
         self.rows += len(lines)
         self._unwritten += "".join(lines).encode()
         while self._unwritten:
@@ -85,7 +76,7 @@ class Part:
 
     def close(self) -> None:
         """Write what waits, and close the file."""
-        self.write(len(self.waiting))
+        self.write()
         self._file.close()
 
 
@@ -100,17 +91,12 @@ def _claim(folder: Path) -> tuple[int, BinaryIO]:
             number += 1
 
 
-def _nowhere(_row: tuple[Any, ...]) -> None:
-    """Where rows go while no test is on."""
-
-
 class Recorder:
     """Follows one process's Locust environment from test to test."""
 
     def __init__(self, environment: Any) -> None:
         self.environment = environment
         self.part: Part | None = None
-        self._keep: Callable[[tuple[Any, ...]], None] = _nowhere
         self._tests = 0
         self._told: dict[str, Any] = {}  # what the master said about the next test
         self._greenlet: Any = None
@@ -130,22 +116,29 @@ class Recorder:
         response_length: int,
         exception: object = None,
         context: Any = None,
-        start_time: float | None = None,
+        start_time: float = 0.0,
         url: str | None = None,
         response: Any = None,
         **_: Any,
     ) -> None:
-        """Take one request: the only cost that its user pays."""
+        """Take one request. Its line is made here and now: kept for later it would cost more."""
+        part = self.part
+        if part is None:  # no test is on
+            return
         trace = context.get("mcp") if context else None
-        if trace is None:  # a plain Locust user's
-            status = getattr(response, "status_code", 0) if response is not None else 0
-            trace = wording.Facts(status=status or 0)
-            response_time = response_time or 0.0
-            if start_time is None:
-                start_time = time.time() - response_time / 1e3
-        self._keep(
-            (start_time, response_time, request_type, name, response_length, exception, url, trace)
-        )
+        try:
+            if trace is None:  # a plain Locust user's
+                response_time = response_time or 0.0
+                start_time = start_time or time.time() - response_time / 1e3
+                status = getattr(response, "status_code", 0) if response is not None else 0
+                trace = wording.Facts(status=status or 0, received_bytes=response_length or 0)
+            line = part.lines.line(
+                start_time, response_time, request_type, name, exception, url, trace
+            )
+            part.waiting.append(line)
+        except Exception:
+            part.lost += 1
+            _log.exception("an event that cannot be recorded: %s %s", request_type, name)
 
     def on_told(self, environment: Any, msg: Any, **_: Any) -> None:
         """Take the master's word for the next test's name, so that all processes share a folder."""
@@ -157,7 +150,6 @@ class Recorder:
         self._tests += 1
         folder = run_folder(self._told.get("test", self._tests), self._told.get("stamp", ""))
         self.part, self._complained, self._counted = Part(folder), False, 0
-        self._keep = self.part.waiting.append
         self._began, self._lag_seen = time.time(), time.time()
         self._ticks = (folder / f"ticks-{self.part.number}.jsonl").open("ab", buffering=0)
         self._save_tallies()
@@ -169,7 +161,7 @@ class Recorder:
 
     def close(self, exit_code: int | None = None) -> None:
         """End the current files; safe to call at any moment and more than once."""
-        part, self.part, self._keep = self.part, None, _nowhere
+        part, self.part = self.part, None
         if part is None:
             return
         if self._greenlet is not None:
@@ -193,9 +185,7 @@ class Recorder:
                 if now >= tallies_due:
                     tallies_due = now + TALLY_EVERY
                     self._save_tallies(self.part)
-                while self.part is not None and self.part.waiting:
-                    self.part.write(BATCH)
-                    gevent.sleep(0)
+                self.part.write()
             except OSError as reason:
                 if not self._complained:
                     self._complained = True

@@ -27,8 +27,12 @@ OUR_COLUMNS = (
 HEADER = ",".join(AZURE_COLUMNS + OUR_COLUMNS) + "\n"
 
 LONGEST_TEXT = 300
-_SHORT = [f"{us / 1e3:.3f}" for us in range(1000)]
-MOST_CELLS = 10_000
+MOST_KEPT = 10_000
+
+# Numbers that come again, as text: looking one up costs a third of formatting it.
+_WHOLE = [str(number) for number in range(MOST_KEPT)]
+_THOUSANDTHS = [f".{number:03d}" for number in range(1000)]
+_LATE = [f"{number // 1000}.{number % 1000:03d}" for number in range(2000)]
 
 SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|PWD|CREDENTIAL", re.IGNORECASE)
 _SECRET_SHAPE = re.compile(
@@ -90,22 +94,6 @@ class Facts(NamedTuple):
     session: int = 0
 
 
-class Row(NamedTuple):
-    """One request event, as it was kept. at: epoch seconds; elapsed: milliseconds.
-
-    facts is a trace of ours, or has its attributes.
-    """
-
-    at: float
-    elapsed: float
-    method: str
-    name: str
-    length: int | None
-    exception: object
-    url: str | None
-    facts: Any = Facts()
-
-
 class Lines:
     """Makes lines; knows how many users there are, and keeps the cells that come again."""
 
@@ -114,78 +102,95 @@ class Lines:
         self._all_users = 0
         self._secrets = secrets
         self._cells: dict[object, str] = {}
-        self._same: dict[str, tuple[tuple[object, ...], str, str, str]] = {}
+        self._same: dict[str, tuple[int, str, str, str, str, str]] = {}
 
     def count(self, users: dict[str, int]) -> None:
         """Take the users of each class at present."""
         self._users, self._all_users = users, sum(users.values())
         self._same.clear()
 
-    def line(self, row: tuple[Any, ...]) -> str:
-        """Return one row as its line of the results file; a plain tuple in Row's order will do.
-
-        Most rows are successes on an open connection whose reply came in one read. Theirs is the
-        short way, with as little formatting as can be: it is most of what recording costs.
-        """
-        at, elapsed, method, name, length, exception, url, facts = row
-        replied = facts.replied
-        if exception is not None or facts.connected or not replied or facts.headers != replied:
-            return self._any_line(*row)
-        kind = (facts.status, facts.kind, facts.user_class, method, url)
-        known = self._same.get(name)
-        if known is None or known[0] != kind:
-            known = self._same[name] = (kind, *self._parts(name, *kind))
-        _, head, users, middle = known
-        session = facts.session
-        exact = f"{elapsed:.3f}"
-        whole = int(elapsed + 0.5)
-        started, first, ended = facts.started, facts.first_event, facts.ended
-        late = int((started - facts.planned) * 1e6 + 0.5)
-        waited = _SHORT[late] if 0 <= late < len(_SHORT) else _ms(started, facts.planned)
-        request_id = "" if facts.request_id is None else facts.request_id
-        return (
-            f"{int(at * 1e3)},{whole},{head}{session},text,true,,"
-            f"{facts.received_bytes or length or 0},{facts.sent_bytes},{users},{whole},0,0,"
-            f"{exact},{middle}{session},{request_id},{facts.kind},,{waited},,,{exact},"
-            f"{exact if first == replied else _ms(first, started)},{exact},"
-            f"{exact if ended == replied else _ms(ended, started)}\n"
-        )
-
-    def _any_line(
+    def line(
         self,
         at: float,
         elapsed: float,
         method: str,
         name: str,
-        length: int | None,
         exception: object,
         url: str | None,
         facts: Any,
     ) -> str:
+        """Return one request as its line of the results file.
+
+        at is in epoch seconds, elapsed in milliseconds; facts is a trace, or has its attributes.
+        Most requests are successes on an open connection whose reply came in one read. Theirs is
+        the short way, which looks up what it can: formatting is all that recording costs.
+        """
+        replied = facts.replied
+        if (
+            exception is not None
+            or not replied
+            or facts.headers != replied
+            or facts.connected
+            or not facts.request_id  # a notification
+        ):
+            return self.any_line(at, elapsed, method, name, exception, url, facts)
+        status, kind, user_class = facts.status, facts.kind, facts.user_class
+        known = self._same.get(name)
+        if known is None or known[0] != status or known[1] != kind or known[2] != user_class:
+            parts = self._parts(name, status, user_class, method, url)
+            known = self._same[name] = (status, kind, user_class, *parts)
+        _, _, _, head, users, middle = known
+        started, first, ended = facts.started, facts.first_event, facts.ended
+        exact_us = int(elapsed * 1e3 + 0.5)
+        whole = exact_us // 1000
+        try:
+            exact = _WHOLE[whole] + _THOUSANDTHS[exact_us - whole * 1000]
+            rounded = _WHOLE[(exact_us + 500) // 1000]
+            session = _WHOLE[facts.session]
+            received, sent = _WHOLE[facts.received_bytes], _WHOLE[facts.sent_bytes]
+            waited = _LATE[int((started - facts.planned) * 1e6 + 0.5)]
+        except IndexError:  # ten seconds, ten thousand users, 10 kB, or a task that came late
+            return self.any_line(at, elapsed, method, name, exception, url, facts)
+        return (
+            f"{int(at * 1e3)},{rounded},{head}{session},text,true,,{received},{sent},{users},"
+            f"{rounded},0,0,{exact},{middle}{session},{facts.request_id},{kind},,{waited},,,"
+            f"{exact},{exact if first == replied else _ms(first, started)},{exact},"
+            f"{exact if ended == replied else _ms(ended, started)}\n"
+        )
+
+    def any_line(
+        self,
+        at: float,
+        elapsed: float,
+        method: str,
+        name: str,
+        exception: object,
+        url: str | None,
+        facts: Any,
+    ) -> str:
+        """Return what line does, the long way, which is right for all requests."""
         started = facts.started
         if exception is None or exception == "":  # Locust counts an empty text as a success
             outcome, failure_kind = "true,", ""
         else:
             outcome = "false," + self._text(_words(exception))
             failure_kind = self._name(type(exception).__name__)
-        kind = (facts.status, facts.kind, facts.user_class, method, url)
-        head, users, middle = self._parts(name, *kind)
-        open_at = facts.secured or facts.connected
-        headers = facts.headers
+        head, users, middle = self._parts(name, facts.status, facts.user_class, method, url)
+        request_id = "" if facts.request_id is None else facts.request_id
+        headers, open_at = facts.headers, facts.secured or facts.connected
         instants = (facts.connected, facts.secured, headers, facts.first_event, facts.replied)
         return (
-            f"{int(at * 1e3)},{int(elapsed + 0.5)},{head}{facts.session},text,{outcome},"
-            f"{facts.received_bytes or length or 0},{facts.sent_bytes},{users},"
-            f"{(headers - started) * 1e3 if headers else 0:.0f},0,"
-            f"{(open_at - started) * 1e3 if open_at else 0:.0f},"
-            f"{elapsed:.3f},{middle}{facts.session},"
-            f"{'' if facts.request_id is None else facts.request_id},{facts.kind},{failure_kind},"
-            f"{_ms(started, facts.planned) if started else ''},"
+            f"{int(at * 1e3)},{_rounded(elapsed)},{head}{facts.session},text,{outcome},"
+            f"{facts.received_bytes},{facts.sent_bytes},{users},"
+            f"{_rounded((headers - started) * 1e3) if headers else 0},0,"
+            f"{_rounded((open_at - started) * 1e3) if open_at else 0},"
+            f"{_exact(elapsed)},{middle}{facts.session},{request_id},{facts.kind},{failure_kind},"
+            f"{_ms(started, facts.planned)},"
             f"{','.join([_ms(each, started) for each in instants])},{_ms(facts.ended, started)}\n"
         )
 
     def _parts(
-        self, name: str, status: int, _: str, user_class: str, method: str, url: str | None
+        self, name: str, status: int, user_class: str, method: str, url: str | None
     ) -> tuple[str, str, str]:
         """Return what is the same in all rows of a kind: three runs of cells."""
         users = self._users.get(user_class, self._all_users)
@@ -223,14 +228,23 @@ class Lines:
         return self._keep(status, f"{status},{cell(http.client.responses.get(status, ''))}")
 
     def _keep(self, key: object, made: str) -> str:
-        if len(self._cells) >= MOST_CELLS:  # names or addresses without number: hoard none
+        if len(self._cells) >= MOST_KEPT:  # names or addresses without number: hoard none
             self._cells.clear()
         self._cells[key] = made
         return made
 
 
+def _rounded(ms: float) -> int:
+    return int(ms + 0.5)
+
+
+def _exact(ms: float) -> str:
+    whole, rest = divmod(int(ms * 1e3 + 0.5), 1000)
+    return f"{whole}.{rest:03d}"
+
+
 def _ms(instant: float, since: float) -> str:
-    return f"{(instant - since) * 1e3:.3f}" if instant else ""
+    return _exact((instant - since) * 1e3) if instant else ""
 
 
 def _words(exception: object) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from locust import __version__ as locust_version
+from locust.env import Environment
+from locust.event import Events
 
 import collections
 import csv
@@ -21,9 +23,9 @@ import pytest
 
 from lab import runs
 from lab.load import RECORDER
-from lab.record import Part, run_folder
-from lab.rows import HEADER, Lines, Row, redact, secret_values
-from tests.lab.folders import BEGAN, files_with, row
+from lab.record import Part, Recorder, run_folder
+from lab.rows import HEADER, Lines, redact, secret_values
+from tests.lab.folders import BEGAN, Row, files_with, row
 from tests.locust_process import LocustProcess, Seen, run_locust
 
 PLAIN = Path(__file__).with_name("plain_user.py")
@@ -201,7 +203,6 @@ class _FullDisk(io.RawIOBase):
     def write(self, data: bytes) -> int:  # type: ignore[override]
         if self.full:
             self.full = False
-            self.taken += data[:10]
             raise OSError(28, "No space left on device")
         self.taken += data[:40]
         return len(data[:40])
@@ -209,33 +210,39 @@ class _FullDisk(io.RawIOBase):
 
 def test_rows_that_a_full_disk_refused_are_written_once_it_has_room(tmp_path: Path) -> None:
     part = Part(tmp_path)
-    rows = [row("a:x", float(at)) for at in range(3)]
-    part.waiting.extend(rows)
+    lines = [f"{at},a line\n" for at in range(20)]
+    part.waiting.extend(lines)
     disk = _FullDisk()
     disk.full = False
     part._file.close()
     part._file = disk  # type: ignore[assignment]
     disk.full = True
     with pytest.raises(OSError, match="No space"):
-        part.write(2)
-    disk.taken = b""  # what a refused write left is not known to be there
+        part.write()
+    part.waiting.append("the last line\n")
+    part.write()
 
-    part.write(50)
-
-    assert disk.taken.decode() == "".join(map(Lines([]).line, rows))
-    assert (part.rows, part.lost) == (3, 0)
+    assert disk.taken.decode() == "".join([*lines, "the last line\n"])
+    assert (part.rows, part.lost) == (21, 0)
 
 
 def test_an_event_that_cannot_be_worded_is_counted_and_the_others_are_kept(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    part = Part(tmp_path)
-    part.waiting.extend([row("a:x", 0.0), row("a:x", 1.0)._replace(at=None), row("a:x", 2.0)])  # type: ignore[arg-type]
+    monkeypatch.setenv("MCP_RUN_DIR", str(tmp_path))
+    environment = Environment(events=Events())
+    environment.create_local_runner()
+    recorder = Recorder(environment)
+    recorder.on_test_start()
+    for name in ("a:x", None, "a:x"):
+        environment.events.request.fire(
+            request_type="GET", name=name, response_time=1.0, response_length=1
+        )
+    recorder.close()
 
-    part.close()
-
-    assert (part.rows, part.lost) == (2, 1)
     assert _count(tmp_path) == {"a:x": 2}
+    facts = json.loads((tmp_path / "tallies-1.json").read_text(encoding="utf-8"))
+    assert (facts["rows"], facts["lost"], facts["finished"]) == (2, 1, True)
 
 
 def test_processes_claim_different_numbers_in_one_folder(tmp_path: Path) -> None:
@@ -264,7 +271,7 @@ def test_without_a_folder_named_the_masters_stamp_is_taken_and_nothing_else_it_m
 
 
 def _cells(each: Row) -> dict[str, str]:
-    (cells,) = csv.DictReader(io.StringIO(HEADER + Lines([]).line(each), newline=""))
+    (cells,) = csv.DictReader(io.StringIO(HEADER + Lines([]).line(*each), newline=""))
     return cells
 
 
@@ -323,7 +330,7 @@ def test_the_short_way_to_a_line_gives_what_the_long_way_does(facts: dict[str, A
     lines = Lines([])
     lines.count({"AUser": 3, "BUser": 4})
 
-    assert lines.line(each) == lines._any_line(*each)
+    assert lines.line(*each) == lines.any_line(*each)
 
 
 def test_rows_of_one_name_and_different_kinds_keep_their_own_cells() -> None:
@@ -338,12 +345,12 @@ def test_rows_of_one_name_and_different_kinds_keep_their_own_cells() -> None:
         )
     ] * 2
 
-    assert [lines.line(each) for each in rows] == [lines._any_line(*each) for each in rows]
+    assert [lines.line(*each) for each in rows] == [lines.any_line(*each) for each in rows]
 
 
 @pytest.mark.parametrize("text", ['a,"b"', "two\nlines", "\r\n", "plain"])
 def test_a_failure_of_any_text_is_one_line_of_one_cell(text: str) -> None:
-    line = Lines([]).line(row("a:x", 0.0, failure=ValueError(text)))
+    line = Lines([]).line(*row("a:x", 0.0, failure=ValueError(text)))
 
     assert line.count("\n") == 1
     assert line.endswith("\n")

@@ -18,8 +18,7 @@ from lab.digest import Digest, digest, stretches
 from lab.gate import Gate
 from lab.outcome import Outcome
 from lab.plots import Bar, Series, bars, clock, lines, nice_top
-from lab.rows import Row
-from tests.lab.folders import row, write_azure, write_part, write_tallies, write_ticks
+from tests.lab.folders import Row, row, write_azure, write_part, write_tallies, write_ticks
 
 DATA = Path(__file__).parents[2] / "lab" / "data"
 

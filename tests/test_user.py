@@ -8,6 +8,7 @@ from locust.exception import StopUser
 import json
 import logging
 import re
+import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -715,18 +716,18 @@ def test_a_late_initialize_is_not_cancelled() -> None:
 
 
 def test_a_request_that_was_never_sent_is_not_cancelled() -> None:
-    with MCPServer() as server:
-        run, user = _run(server)
+    with MCPServer() as server, socket.socket() as full, socket.socket() as one:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)  # takes one connection, and nobody accepts it
+        one.connect(full.getsockname())
+        run, user = _run(server, connection_timeout=0.1)
         user.on_start()
         user._wire.close()
-        origin = user._wire._origin
-        origin.connect_timeout = 0.0
-        origin._addresses = [(2, ("10.255.255.1", 9))]  # which nobody answers for
+        user._wire._origin._addresses = [(socket.AF_INET, full.getsockname())]
         user._call("echo", {})
 
-    if run.rows[-1].failure.startswith("Timeout"):
-        assert run.rows[-1].failure == "Timeout: connect timeout"
-    assert run.names[-1] == "tools/call:echo"
+    assert run.rows[-1].name == "t:tools/call:echo"
+    assert run.rows[-1].failure == "Timeout: connect timeout"
     assert "notifications/cancelled" not in server.methods
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.node import NodeMissing, suite
+from lab.node import SUITE, NodeMissing, suite
 
 HELP = "the official MCP conformance suite against our client, scenario by scenario"
 
@@ -140,13 +140,14 @@ def _silence(statuses: Counter[str]) -> tuple[str, ...]:
 
 
 def _write(outcomes: Sequence[Outcome]) -> None:
-    lines = ["| revision | scenario | checks passed |", "|---|---|---|"]
-    lines += [
-        f"| {o.revision or 'extension'} | `{o.scenario}` | "
-        f"{o.statuses['SUCCESS'] if o.passed else 'FAILED'} |"
-        for o in outcomes
-    ]
-    lines.append(f"\nLeft out: {LEFT_OUT}.")
+    """One row per revision: each scenario with how many of its checks succeeded."""
+    rows: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        said = str(outcome.statuses["SUCCESS"]) if outcome.passed else "FAILED"
+        rows.setdefault(outcome.revision or "extension", []).append(f"{outcome.scenario} {said}")
+    lines = ["| revision | scenario and checks passed |", "|---|---|"]
+    lines += [f"| {revision} | {', '.join(said)} |" for revision, said in rows.items()]
+    lines.append(f"\n`python -m lab conformance` ({SUITE}). Left out: {LEFT_OUT}.")
     replace_between(ROOT / "README.md", "conformance", "\n".join(lines))
 
 

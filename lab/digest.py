@@ -82,6 +82,24 @@ class Handshake:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """What the load cost this machine, over all processes' seconds: lag p99 in ms, CPU in percent.
+
+    Of each the median second and the worst one.
+    """
+
+    lag_ms: tuple[float, float]
+    cpu_percent: tuple[float, float]
+
+    def __str__(self) -> str:
+        lag, cpu = self.lag_ms, self.cpu_percent
+        return (
+            f"lag p99 {lag[0]:.1f} ms in the median second and {lag[1]:.1f} ms in the worst,"
+            f" CPU {cpu[0]:.0f} % and {cpu[1]:.0f} % of a core"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Digest:
     """A whole run, ready to be shown. calls: the tools/call summaries of each server as one."""
 
@@ -95,6 +113,7 @@ class Digest:
     bucket: float
     points: tuple[Point, ...]
     standins: tuple[str, ...]
+    load: Load | None
 
     @property
     def marks(self) -> list[str]:
@@ -140,6 +159,18 @@ def digest(run: Run) -> Digest:
         standins=tuple(
             sorted(n for n, said in run.servers.items() if "stand-in" in str(said.get("name")))
         ),
+        load=_load(run),
+    )
+
+
+def _load(run: Run) -> Load | None:
+    seconds = [each for process in run.processes.values() for each in process.load]
+    if not seconds:
+        return None
+    lags, cpus = sorted(each[1] for each in seconds), sorted(each[2] for each in seconds)
+    return Load(
+        (stats.percentile_of_sorted(lags, 50.0), lags[-1]),
+        (stats.percentile_of_sorted(cpus, 50.0), cpus[-1]),
     )
 
 

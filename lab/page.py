@@ -222,6 +222,8 @@ def _over_time(digest: Digest) -> str:
             lines("This process's CPU", cpu, width, "% of a core", least_top=100.0),
         ]
     lead = f"By the end of each request, in buckets of {width:g} s; point at one for its figures."
+    if digest.load is not None:
+        lead += f" This machine: {digest.load}."
     return _section("Over time", lead, f"<div class=charts>{''.join(charts)}</div>")
 
 

@@ -70,6 +70,8 @@ def beneath(digest: Digest) -> list[str]:
         f"counted, no sample: {label}: {what}: {count}"
         for (label, what), count in sorted(digest.run.tallies.items())
     ]
+    if digest.load is not None:
+        lines.append(f"this machine: {digest.load}")
     if digest.standins:
         lines.append(
             f"stand-ins on this machine, not the real servers: {', '.join(digest.standins)}"

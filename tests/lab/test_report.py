@@ -222,6 +222,17 @@ def test_a_stretch_is_as_busy_as_its_idlest_second_and_as_late_as_its_median() -
     assert stretches([]) == []
 
 
+def test_the_machines_own_lag_and_cpu_are_told_beside_the_latencies(tmp_path: Path) -> None:
+    write_ticks(tmp_path, [(1.0, 1.0, 10.0), (2.0, 2.0, 30.0), (3.0, 9.0, 20.0)])
+    found = _digest(tmp_path, _session("learn"))
+
+    said = (
+        "lag p99 2.0 ms in the median second and 9.0 ms in the worst, CPU 20 % and 30 % of a core"
+    )
+    assert str(found.load) == said
+    assert f"this machine: {said}" in table.beneath(found)
+
+
 def test_strictly_a_mark_is_exit_code_2(tmp_path: Path) -> None:
     write_ticks(tmp_path, [(float(t), 50.0, 20.0) for t in range(1, 14)])
     write_part(tmp_path, _session("learn"))

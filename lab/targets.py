@@ -34,7 +34,7 @@ _SHOWN_LINES: Final = 8
 _POLL_SECONDS: Final = 0.02
 
 
-class TargetFailed(Exception):  # noqa: N818  (what happened, as the lab names it)
+class TargetFailed(Exception):
     """A target that did not get ready, with its command, what was awaited and its last lines."""
 
     def __init__(self, command: Sequence[str], what: str, last_lines: Sequence[str]) -> None:

@@ -54,17 +54,21 @@ class Part:
     number   the process's number in the run folder, claimed by creating its file
     waiting  lines that are not written yet
     rows     lines taken to be written so far; lost counts events that could not be worded
+    counted  tallies and servers of a test that has stopped
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.number, self._file = _claim(folder / "results")
+        self.began = time.time()
+        self.number, self.file = _claim(folder / "results")
+        self.ticks = (folder / f"ticks-{self.number}.jsonl").open("ab", buffering=0)
+        self.counted: dict[str, Any] = {}
         self.waiting: list[str] = []
         self.rows = self.lost = 0
         self._unwritten = b""
         self.secrets = wording.secret_values()
         self.lines = wording.Lines(self.secrets)
-        self._file.write(wording.HEADER.encode())
+        self.file.write(wording.HEADER.encode())
 
     def write(self) -> None:
         """Write the lines that wait; what an OSError keeps back waits on."""
@@ -72,12 +76,7 @@ class Part:
         self.rows += len(lines)
         self._unwritten += "".join(lines).encode()
         while self._unwritten:
-            self._unwritten = self._unwritten[self._file.write(self._unwritten) :]
-
-    def close(self) -> None:
-        """Write what waits, and close the file."""
-        self.write()
-        self._file.close()
+            self._unwritten = self._unwritten[self.file.write(self._unwritten) :]
 
 
 def _claim(folder: Path) -> tuple[int, BinaryIO]:
@@ -89,6 +88,15 @@ def _claim(folder: Path) -> tuple[int, BinaryIO]:
             return number, (folder / f"engine{number}_results.csv").open("xb", buffering=0)
         except FileExistsError:
             number += 1
+
+
+def _counted() -> dict[str, Any]:
+    base = sys.modules.get("_base")
+    tallies = getattr(base, "tallies", {})
+    return {
+        "tallies": [[*key, count] for key, count in sorted(tallies.items())],
+        "servers": dict(getattr(base, "servers", {})),
+    }
 
 
 class Recorder:
@@ -103,6 +111,7 @@ class Recorder:
         self._complained = False
         environment.events.request.add_listener(self.on_request)
         environment.events.test_start.add_listener(self.on_test_start)
+        environment.events.test_stop.add_listener(self.on_test_stop)
         environment.events.quit.add_listener(self.on_quit)
         if isinstance(environment.runner, WorkerRunner):
             environment.runner.register_message("lab_run", self.on_told)
@@ -149,11 +158,16 @@ class Recorder:
         self.close()
         self._tests += 1
         folder = run_folder(self._told.get("test", self._tests), self._told.get("stamp", ""))
-        self.part, self._complained, self._counted = Part(folder), False, 0
-        self._began, self._lag_seen = time.time(), time.time()
-        self._ticks = (folder / f"ticks-{self.part.number}.jsonl").open("ab", buffering=0)
-        self._save_tallies()
+        self.part, self._complained, self._all_users = Part(folder), False, 0
+        self._lag_seen = self.part.began
+        self._save_tallies(self.part)
         self._greenlet = gevent.spawn(self._write_on)
+
+    def on_test_stop(self, **_: Any) -> None:
+        """Take what was counted, before the next test of a web UI clears it."""
+        if self.part is not None:
+            self.part.counted = _counted()
+            self._save(self.part, None)
 
     def on_quit(self, exit_code: int = 0, **_: Any) -> None:
         """Write all that is left; nobody runs any more."""
@@ -166,10 +180,14 @@ class Recorder:
             return
         if self._greenlet is not None:
             self._greenlet.kill(block=False)
+        self._save(part, exit_code)
+        part.file.close()
+        part.ticks.close()
+
+    def _save(self, part: Part, exit_code: int | None) -> None:
         try:
             self._tick(part, count_users=False)
-            part.close()
-            self._ticks.close()
+            part.write()
             self._save_tallies(part, exit_code, finished=True)
         except OSError as reason:
             _log.error("the results are incomplete, the last rows are not written: %s", reason)
@@ -179,7 +197,7 @@ class Recorder:
         while self.part is not None:
             try:
                 now = time.monotonic()
-                due = now >= users_due or self.environment.runner.user_count != self._counted
+                due = now >= users_due or self.environment.runner.user_count != self._all_users
                 self._tick(self.part, count_users=due)
                 users_due = now + COUNT_USERS_EVERY if due else users_due
                 if now >= tallies_due:
@@ -196,8 +214,8 @@ class Recorder:
         lines = []
         if count_users:
             users = dict(self.environment.runner.user_classes_count)
-            self._counted = sum(users.values())
-            if self._counted:  # the last requests are of users who have just stopped
+            self._all_users = sum(users.values())
+            if self._all_users:  # the last requests are of users who have just stopped
                 part.lines.count(users)
             lines.append({"t": round(time.time(), 3), "users": users})
         samples = getattr(sys.modules.get("_process"), "samples", ())
@@ -206,18 +224,15 @@ class Recorder:
             lines.append({"t": at, "lag_p99_ms": lag, "cpu_percent": cpu})
             self._lag_seen = at
         if lines:
-            self._ticks.write("".join(json.dumps(line) + "\n" for line in lines).encode())
+            part.ticks.write("".join(json.dumps(line) + "\n" for line in lines).encode())
 
     def _save_tallies(
-        self, part: Part | None = None, exit_code: int | None = None, finished: bool = False
+        self, part: Part, exit_code: int | None = None, finished: bool = False
     ) -> None:
-        part = part or self.part
-        assert part is not None
-        base = sys.modules.get("_base")
         facts = {
             "process": part.number,
             "pid": os.getpid(),
-            "began": self._began,
+            "began": part.began,
             "saved": time.time(),
             "finished": finished,
             "exit_code": exit_code,
@@ -225,8 +240,7 @@ class Recorder:
             "lost": part.lost,
             "python": platform.python_version(),
             "locust": locust_version,
-            "tallies": [[*key, n] for key, n in sorted(getattr(base, "tallies", {}).items())],
-            "servers": getattr(base, "servers", {}),
+            **(part.counted or _counted()),
         }
         text = json.dumps(facts, indent=1, default=str)
         for secret in part.secrets:

@@ -102,9 +102,9 @@ def make(
 
 def _problem(run: runs.Run) -> str:
     known = str(run.facts.get("problem", ""))
-    if known or run.facts.get("locust_exit_code") is None or run.is_whole:
+    if known or run.facts.get("locust_exit_code") is None:
         return known
-    return "a process of the run did not end by itself, so its last requests may be missing"
+    return "; ".join(run.missing)
 
 
 def _gate(run: runs.Run, criteria: Path | None) -> Gate:

@@ -47,13 +47,18 @@ class Process:
 
 @dataclass(slots=True)
 class Run:
-    """A run as its folder has it; notes are lines for the reader about what is not whole."""
+    """A run as its folder has it.
+
+    notes    lines for the reader about what is odd
+    missing  those of them that say that requests are missing
+    """
 
     folder: Path
     facts: dict[str, Any]
     requests: list[Request]
     processes: dict[int, Process]
     notes: list[str]
+    missing: list[str]
 
     @property
     def name(self) -> str:
@@ -76,11 +81,6 @@ class Run:
         for process in self.processes.values():
             merged.update(process.facts.get("servers", {}))
         return merged
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every process that recorded also said that it had written all."""
-        return all(p.facts.get("finished") for p in self.processes.values() if p.facts)
 
 
 def new_folder(what: str, parent: Path = RUNS) -> Path:
@@ -119,6 +119,7 @@ def read(place: Path) -> Run:
     if not place.exists():
         raise RunError(f"{place}: no such run; `ls {RUNS}` shows those that are kept here")
     notes: list[str] = []
+    missing: list[str] = []
     requests: list[Request] = []
     files = list(results.find(place))
     if not files:
@@ -135,17 +136,11 @@ def read(place: Path) -> Run:
         process = processes[number] = _process(folder if place.is_dir() else None, number, notes)
         with text:
             rows = list(results.requests(text, number, name, notes))
-        said = process.facts.get("rows")
-        if process.facts.get("finished") and said != len(rows):
-            notes.append(f"{name}: {len(rows)} rows, but its process wrote {said}")
-        if process.facts.get("lost"):
-            notes.append(f"{name}: {process.facts['lost']} events could not be recorded")
-        if process.facts and not process.facts.get("finished"):
-            notes.append(f"{name}: its process did not end by itself, its last rows may be missing")
+        missing += _missing(process, name, len(rows))
         requests += rows
-    notes += _strangers(requests)
+    notes += missing + _strangers(requests)
     requests.sort(key=lambda each: each.start)
-    return Run(folder, facts, requests, processes, notes)
+    return Run(folder, facts, requests, processes, notes, missing)
 
 
 def _facts(path: Path, notes: list[str]) -> dict[str, Any]:
@@ -177,6 +172,18 @@ def _process(folder: Path | None, number: int, notes: list[str]) -> Process:
             except (ValueError, KeyError, TypeError):
                 notes.append(f"{ticks.name}: a line is cut short and was left out")
     return process
+
+
+def _missing(process: Process, name: str, rows: int) -> list[str]:
+    facts = process.facts
+    found = []
+    if facts and not facts.get("finished"):
+        found.append(f"{name}: its process did not end by itself, its last rows may be missing")
+    elif facts and facts.get("rows") != rows:
+        found.append(f"{name}: {rows} rows, but its process wrote {facts.get('rows')}")
+    if facts.get("lost"):
+        found.append(f"{name}: {facts['lost']} events could not be recorded")
+    return found
 
 
 def _strangers(requests: Iterable[Request]) -> list[str]:

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+import _base
 from lab import runs
 from lab.load import RECORDER
 from lab.record import Part, Recorder, run_folder
@@ -92,7 +93,7 @@ def test_a_process_says_how_it_ended_and_how_many_users_it_had(
     assert facts["finished"] is True
     assert facts["rows"] == len(seen.rows)
     assert facts["locust"] == locust_version
-    assert run.is_whole
+    assert run.missing == []
     assert run.notes == []
     assert max(by_class["PlainUser"] for _, by_class in run.processes[1].users) == 3
 
@@ -116,7 +117,7 @@ def test_a_run_that_is_told_to_stop_loses_no_row(tmp_path: Path, number: signal.
         seen = process.end(30)
 
     assert _count(folder) == seen.count()
-    assert runs.read(folder).is_whole
+    assert runs.read(folder).missing == []
 
 
 def test_a_killed_run_leaves_whole_lines_and_all_but_its_last_moment(tmp_path: Path) -> None:
@@ -133,7 +134,7 @@ def test_a_killed_run_leaves_whole_lines_and_all_but_its_last_moment(tmp_path: P
     last_written = max(each.start for each in runs.read(folder).requests)
     # Four times the recorder's own interval, as this machine may be busy.
     assert last_written > max(each["start"] for each in seen.rows) - 1.0
-    assert not runs.read(folder).is_whole
+    assert runs.read(folder).missing
 
 
 def test_each_test_of_the_web_ui_is_a_run_of_its_own(tmp_path: Path) -> None:
@@ -214,8 +215,9 @@ def test_rows_that_a_full_disk_refused_are_written_once_it_has_room(tmp_path: Pa
     part.waiting.extend(lines)
     disk = _FullDisk()
     disk.full = False
-    part._file.close()
-    part._file = disk  # type: ignore[assignment]
+    part.file.close()
+    part.ticks.close()
+    part.file = disk  # type: ignore[assignment]
     disk.full = True
     with pytest.raises(OSError, match="No space"):
         part.write()
@@ -226,29 +228,71 @@ def test_rows_that_a_full_disk_refused_are_written_once_it_has_room(tmp_path: Pa
     assert (part.rows, part.lost) == (21, 0)
 
 
-def test_an_event_that_cannot_be_worded_is_counted_and_the_others_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
     monkeypatch.setenv("MCP_RUN_DIR", str(tmp_path))
     environment = Environment(events=Events())
     environment.create_local_runner()
-    recorder = Recorder(environment)
+    return Recorder(environment)
+
+
+def _tallies(folder: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((folder / "tallies-1.json").read_text(encoding="utf-8"))
+    return facts
+
+
+def test_an_event_that_cannot_be_worded_is_counted_and_the_others_are_kept(
+    tmp_path: Path, recorder: Recorder
+) -> None:
     recorder.on_test_start()
     for name in ("a:x", None, "a:x"):
-        environment.events.request.fire(
+        recorder.environment.events.request.fire(
             request_type="GET", name=name, response_time=1.0, response_length=1
         )
     recorder.close()
 
     assert _count(tmp_path) == {"a:x": 2}
-    facts = json.loads((tmp_path / "tallies-1.json").read_text(encoding="utf-8"))
+    facts = _tallies(tmp_path)
     assert (facts["rows"], facts["lost"], facts["finished"]) == (2, 1, True)
+
+
+def test_what_was_counted_in_a_test_is_kept_though_the_next_one_counts_anew(
+    tmp_path: Path, recorder: Recorder
+) -> None:
+    _base.tallies.clear()
+    recorder.on_test_start()
+    _base.tallies["a", "sessions lost"] += 1
+    recorder.on_test_stop()
+    _base.tallies.clear()  # as _base does when a test starts, maybe before us
+    recorder.on_test_start()
+    _base.tallies["a", "sessions lost"] += 5
+    recorder.close()
+    _base.tallies.clear()
+
+    assert _tallies(tmp_path)["tallies"] == [["a", "sessions lost", 1]]
+    assert _tallies(tmp_path / "test-2")["tallies"] == [["a", "sessions lost", 5]]
+
+
+def test_rows_that_come_after_the_stop_are_still_of_that_test(
+    tmp_path: Path, recorder: Recorder
+) -> None:
+    recorder.on_test_start()
+    recorder.on_test_stop()
+    recorder.environment.events.request.fire(
+        request_type="GET", name="a:late", response_time=1.0, response_length=1
+    )
+    recorder.on_quit(0)
+
+    run = runs.read(tmp_path)
+    assert [each.label for each in run.requests] == ["a:late"]
+    assert (run.missing, run.processes[1].facts["exit_code"]) == ([], 0)
 
 
 def test_processes_claim_different_numbers_in_one_folder(tmp_path: Path) -> None:
     parts = [Part(tmp_path) for _ in range(3)]
     for part in parts:
-        part.close()
+        part.file.close()
+        part.ticks.close()
 
     assert [part.number for part in parts] == [1, 2, 3]
 

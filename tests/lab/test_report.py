@@ -160,13 +160,19 @@ def test_a_problem_of_the_run_outweighs_its_verdict(tmp_path: Path) -> None:
     assert [each.get("message") for each in errors] == ["locust ended with exit code 3"]
 
 
-def test_a_run_that_was_watched_and_is_not_whole_cannot_be_judged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [{"finished": False}, {"rows": 15}, {"lost": 1}])
+def test_a_run_that_was_watched_and_lost_requests_cannot_be_judged(
+    tmp_path: Path, told: dict[str, Any]
+) -> None:
     folder = tmp_path / "run"
     write_part(folder, _session("learn"))
-    write_tallies(folder, 14, finished=False)
+    write_tallies(folder, **{"rows": 14, **told})
+    assert report.make(folder, _yaml(tmp_path)).code == 0
     runs.write_facts(folder, {"locust_exit_code": 0})
 
-    assert report.make(folder, _yaml(tmp_path)).code == 2
+    outcome = report.make(folder, _yaml(tmp_path))
+    assert outcome.code == 2
+    assert outcome.first_line.startswith("COULD NOT JUDGE: engine1_results.csv: ")
 
 
 def test_a_folder_without_a_request_cannot_be_reported_and_quotes_the_log(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_process_that_did_not_end_by_itself_is_said_and_the_run_is_not_whole(
 
     run = runs.read(tmp_path)
 
-    assert not run.is_whole
+    assert run.missing == run.notes
     assert "did not end by itself" in run.notes[0]
 
 

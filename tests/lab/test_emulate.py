@@ -189,7 +189,7 @@ def test_two_engines_spawn_one_engines_users_and_send_its_requests(project: Proj
 
 def peaks_of_each(run: Run) -> list[Counter[str]]:
     return [
-        peaks(Run(run.folder, {}, [], {number: process}, []))
+        peaks(Run(run.folder, {}, [], {number: process}, [], []))
         for number, process in run.processes.items()
     ]
 

@@ -58,7 +58,7 @@ class Run:
     requests: list[Request]
     processes: dict[int, Process]
     notes: list[str]
-    missing: list[str]
+    missing: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:

@@ -129,7 +129,7 @@ def test_a_reply_in_single_bytes_is_read() -> None:
 
 def _interim(peer: Peer) -> None:
     peer.send(b"HTTP/1.1 100 Continue\r\n\r\n")
-    peer.send(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nContent-Type: text/html\r\n\r\n")
+    peer.send(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\nContent-Encoding: br\r\n\r\n")
     peer.result(OK)
 
 
@@ -812,6 +812,22 @@ def test_a_tls_end_ends_a_body_though_the_socket_stays_open() -> None:
 
     with FakeServer(end_of_tls, tls=authority().server("127.0.0.1")) as server:
         assert Client(server.url).result() == OK
+
+
+@pytest.mark.usefixtures("trusted")
+def test_a_connection_whose_tls_has_ended_is_not_used_again() -> None:
+    def answer_and_end_tls(peer: Peer) -> None:
+        peer.send(_whole(peer.request))
+        with contextlib.suppress(OSError):
+            peer._sock.unwrap()  # the socket stays open until we close it
+        peer.close()
+
+    with FakeServer(answer_and_end_tls, tls=authority().server("127.0.0.1")) as server:
+        client = Client(server.url)
+        for _ in range(3):
+            assert client.result() == OK
+
+    assert server.connections == 3
 
 
 # ---- redirects and cookies

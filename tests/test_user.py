@@ -1313,6 +1313,46 @@ def test_a_server_without_an_idle_stream_is_asked_once(status: int) -> None:
     assert tallies["t", f"listening refused, HTTP {status}"] == 1
 
 
+def test_an_idle_stream_that_ends_without_a_word_is_opened_again_a_few_times_only() -> None:
+    def end(peer: Peer) -> None:
+        peer.stream()
+        peer.chunk(b"retry: 1\n\n")
+        peer.end()
+
+    with MCPServer() as server:
+        server.on["GET"] = end
+        run, user = _run(server, idle_stream=True)
+        user.on_start()
+        _until(lambda: user._listener._greenlet.dead)
+        user.on_stop()
+
+    assert len(server.of("GET")) == 2
+    assert run.failures == {}
+
+
+def test_an_idle_stream_is_resumed_from_its_last_event() -> None:
+    resumed = Event()
+
+    def polling(peer: Peer) -> None:
+        peer.stream()
+        if "last-event-id" not in peer.request.headers:
+            peer.event({"jsonrpc": "2.0", "method": "notifications/x"}, "id: e1\nretry: 1\n")
+            peer.end()
+        else:
+            resumed.set()
+            peer.gone()
+
+    with MCPServer() as server:
+        server.on["GET"] = polling
+        _, user = _run(server, idle_stream=True)
+        user.on_start()
+        assert resumed.wait(PATIENCE_S)
+        user.on_stop()
+        _until(lambda: not user._wire._idle)
+
+    assert server.of("GET")[1].headers["last-event-id"] == "e1"
+
+
 def test_no_idle_stream_is_opened_without_a_session() -> None:
     with MCPServer(session=False) as server:
         _, user = _run(server, idle_stream=True, requires_session=False)

@@ -67,6 +67,7 @@ class Lifecycle(Exchanges):
 
     def on_stop(self) -> None:
         try:
+            _roster.leave_in_turn()
             self._terminate_session()
         finally:
             self._wire.close()

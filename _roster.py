@@ -14,6 +14,7 @@ import os
 import random
 import sys
 import time
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -185,6 +186,7 @@ def warn_once(label: str, line: str) -> None:
 # ---- the pace of users
 
 
+LEAVING_S = 0.15
 _last_start = [0]
 
 
@@ -237,3 +239,12 @@ def rest(user: Any, seconds: float) -> None:
 def is_resting(user: Any) -> bool:
     """Is the user in a pause, in which it may be stopped at once?"""
     return bool(user._state == LOCUST_STATE_WAITING)
+
+
+def leave_in_turn() -> None:
+    """Locust ends all users in one instant, and is busy in it: each says goodbye a moment later.
+
+    Without it a DELETE was late by the 10 ms that Locust's own stop takes.
+    """
+    with suppress(GreenletExit):  # in a hurry: then at once
+        gevent.sleep(LEAVING_S * (0.2 + 0.8 * random.random()))

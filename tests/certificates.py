@@ -18,6 +18,18 @@ from cryptography.x509.oid import NameOID
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="certificates-")
 _DAY = dt.timedelta(days=1)
+# Python 3.13 verifies strictly (RFC 5280): an authority says that it may sign, and keys are named.
+_SIGNING = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=True,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 def _builder(
@@ -44,6 +56,10 @@ class Authority:
         certificate = (
             _builder("a test's authority", self._name, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_SIGNING, critical=True)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False
+            )
             .sign(self._key, hashes.SHA256())
         )
         self.bundle = Path(_FOLDER.name) / "authority.pem"
@@ -59,6 +75,10 @@ class Authority:
         certificate = (
             _builder(name, self._name, key.public_key())
             .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
             .sign(self._key, hashes.SHA256())
         )
         path = Path(_FOLDER.name) / f"{name}.pem"

@@ -14,7 +14,11 @@ import pytest
 ROOT = Path(__file__).parent.parent
 UPLOADED = sorted(ROOT.glob("*.py"))
 LAB = sorted((ROOT / "lab").rglob("*.py"))
-ON_THE_ENGINE = [*UPLOADED, ROOT / "lab" / "record.py"]  # the recorder is uploaded beside the root
+ON_THE_ENGINE = [
+    *UPLOADED,
+    ROOT / "lab" / "record.py",
+    ROOT / "lab" / "rows.py",
+]  # the recorder is uploaded beside the root
 
 SUPPORT = {"_base", "_auth", "_workload", "_checks"}
 SERVER_FILES = {"learn", "github", "context7", "ado"}

@@ -1,0 +1,59 @@
+"""Agents who keep what the harness measured of each call, to be held against the server's record.
+
+CLOCK_RATE is the calls a second that all users make together, 0 for as many as go. Writes a line
+`id,tool,started,ms` per call to CLOCK_OUT when it ends; started is epoch seconds.
+"""
+
+from __future__ import annotations
+
+from locust import constant, constant_pacing, events, task
+
+import itertools
+import os
+from pathlib import Path
+from typing import Any
+
+from _base import MCPUserBase
+
+TOOLS = tuple(os.environ["CLOCK_TOOLS"].split(","))
+RATE = float(os.environ["CLOCK_RATE"])
+USERS = int(os.environ["CLOCK_USERS"])
+
+_rows: list[str] = []
+
+
+class Clocked(MCPUserBase):
+    """One client that calls the tools in turn, at an even pace."""
+
+    host = os.environ["MCP_URL"].removesuffix("/mcp")
+    mcp_path = "/mcp"
+    server_label = "null"
+    wait_time = constant_pacing(USERS / RATE) if RATE else constant(0)  # type: ignore[no-untyped-call]
+
+    def __init__(self, environment: Any) -> None:
+        super().__init__(environment)
+        self._turns = itertools.cycle(TOOLS)
+
+    @task
+    def call(self) -> None:
+        self._call(next(self._turns), {"message": "hello"})
+
+
+@events.request.add_listener
+def _keep(
+    name: str,
+    response_time: float,
+    start_time: float,
+    exception: object = None,
+    context: Any = None,
+    **_: Any,
+) -> None:
+    tool = name.rpartition(":")[2]
+    if exception is None and tool in TOOLS:
+        trace = context["mcp"]
+        _rows.append(f"{trace.request_id},{tool},{start_time:.6f},{response_time:.6f}\n")
+
+
+@events.quit.add_listener
+def _save(**_: Any) -> None:
+    Path(os.environ["CLOCK_OUT"]).write_text("".join(_rows), encoding="utf-8")

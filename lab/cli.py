@@ -21,6 +21,8 @@ COMMANDS = {
     "emulate": "lab.emulate",
     "submit": "lab.submit",
     "conformance": "lab.conformance",
+    "selfbench": "lab.selfbench",
+    "floor": "lab.floor",
 }
 
 

@@ -22,9 +22,7 @@ def rows(plan: Plan) -> Iterator[Row]:
     """Measure both kinds of reply; yield a row for each ratio."""
     k6 = contenders.k6(contenders.find_k6())
     for mode, replies in _MODES.items():
-        stateless = contenders.harness(
-            plan.harness, STATELESS, MCP_PROTOCOL_VERSION="2026-07-28"
-        )
+        stateless = contenders.harness(plan.harness, STATELESS, MCP_PROTOCOL_VERSION="2026-07-28")
         field = [contenders.harness(plan.harness), contenders.fasthttp(plan.harness), k6, stateless]
         if mode == "json":
             field.insert(1, contenders.recorded(plan.harness, scratch()))

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from lab.bench import contenders
@@ -34,7 +35,7 @@ def rows(plan: Plan) -> Iterator[Row]:
             continue
         row = Row(
             f"instructions per call, {replies}: harness / FastHttpUser",
-            *(_BOUND,),
+            _BOUND,
             aim=aim,
             optional=True,
         )
@@ -43,14 +44,12 @@ def rows(plan: Plan) -> Iterator[Row]:
             yield row.missing("valgrind is not installed")
             continue
         with NullServer(mode) as server, ThreadPoolExecutor(2) as both:
-            counted = both.map(
-                lambda file: _per_call(valgrind, plan.harness, file, server), _FILES.values()
-            )
-            ours, theirs = counted
+            count = partial(_per_call, valgrind, plan.harness, server)
+            ours, theirs = both.map(count, _FILES.values())
         yield row.measured(ours / theirs, f"{ours / 1e3:.0f} / {theirs / 1e3:.0f} thousand")
 
 
-def _per_call(valgrind: str, harness: Path, file: str, server: NullServer) -> float:
+def _per_call(valgrind: str, harness: Path, server: NullServer, file: str) -> float:
     few, many = (_counted(valgrind, harness, file, server, calls) for calls in (FEW, MANY))
     return (many - few) / (MANY - FEW)
 

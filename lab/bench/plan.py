@@ -10,13 +10,13 @@ from pathlib import Path
 class Plan:
     """The size of a self-benchmark.
 
-    harness        the folder of the harness that is measured
-    rounds         of everything that is compared; medians are printed
-    seconds        of each such run, after its warm-up
-    agents         at once in one process, and the seconds that they stay once all are there
-    clock_seconds  of each run that is compared with the server's own record
-    growth_calls   after which memory may not have grown
-    quick          leaves out what would not fit
+    harness         the folder of the harness that is measured
+    rounds          of everything that is compared; medians are printed
+    seconds         of each such run, after its warm-up
+    agents          at once in one process; agents_per_s of them come, and agents_seconds they stay
+    clock_seconds   of each run that is compared with the server's own record
+    growth_seconds  for which memory is watched
+    quick           leaves out what would not fit
     """
 
     harness: Path
@@ -30,11 +30,11 @@ class Plan:
     quick: bool
 
     @classmethod
-    def full(cls, harness: Path) -> Plan:
+    def full(cls, harness: Path, rounds: int | None = None) -> Plan:
         """Return the plan that the README's table is made by: under 25 minutes."""
-        return cls(harness, 5, 5.0, 10_000, 500.0, 120.0, 6.0, 40.0, quick=False)
+        return cls(harness, rounds or 5, 5.0, 10_000, 500.0, 120.0, 6.0, 40.0, quick=False)
 
     @classmethod
-    def fast(cls, harness: Path) -> Plan:
+    def fast(cls, harness: Path, rounds: int | None = None) -> Plan:
         """Return a plan for a look in between: under five minutes, and its figures are noisy."""
-        return cls(harness, 1, 3.0, 10_000, 1000.0, 25.0, 4.0, 12.0, quick=True)
+        return cls(harness, rounds or 1, 3.0, 10_000, 1000.0, 25.0, 4.0, 20.0, quick=True)

@@ -33,6 +33,7 @@ class Agent(MCPUserBase):
 
     @task
     def echo(self) -> None:
+        """Call the one tool."""
         self._call("echo", {"message": "hello"})
 
 
@@ -92,7 +93,6 @@ class _Account:
         Path(os.environ["AGENTS_OUT"]).write_text(json.dumps(account), encoding="utf-8")
 
 
-@events.init.add_listener
 def _follow(environment: Any, **_: Any) -> None:
     account = _Account()
 
@@ -108,3 +108,6 @@ def _follow(environment: Any, **_: Any) -> None:
     environment.events.spawning_complete.add_listener(account.on_spawned)
     environment.events.test_start.add_listener(begin)
     environment.events.test_stopping.add_listener(end)
+
+
+events.init.add_listener(_follow)

@@ -28,7 +28,7 @@ class Clocked(MCPUserBase):
     host = os.environ["MCP_URL"].removesuffix("/mcp")
     mcp_path = "/mcp"
     server_label = "null"
-    wait_time = constant_pacing(USERS / RATE) if RATE else constant(0)  # type: ignore[no-untyped-call]
+    wait_time = constant_pacing(USERS / RATE) if RATE else constant(0)
 
     def __init__(self, environment: Any) -> None:
         super().__init__(environment)
@@ -36,10 +36,10 @@ class Clocked(MCPUserBase):
 
     @task
     def call(self) -> None:
+        """Call the next tool."""
         self._call(next(self._turns), {"message": "hello"})
 
 
-@events.request.add_listener
 def _keep(
     name: str,
     response_time: float,
@@ -54,6 +54,9 @@ def _keep(
         _rows.append(f"{trace.request_id},{tool},{start_time:.6f},{response_time:.6f}\n")
 
 
-@events.quit.add_listener
 def _save(**_: Any) -> None:
     Path(os.environ["CLOCK_OUT"]).write_text("".join(_rows), encoding="utf-8")
+
+
+events.request.add_listener(_keep)
+events.quit.add_listener(_save)

@@ -29,20 +29,21 @@ class Clocked(FastHttpUser):
     """One client that calls the tools in turn, at an even pace."""
 
     host = os.environ["MCP_URL"].removesuffix("/mcp")
-    wait_time = constant_pacing(USERS / RATE) if RATE else constant(0)  # type: ignore[no-untyped-call]
+    wait_time = constant_pacing(USERS / RATE) if RATE else constant(0)
 
     def on_start(self) -> None:
+        """Begin with the first tool."""
         self._turns = itertools.cycle(TOOLS)
 
     @task
     def call(self) -> None:
+        """Call the next tool."""
         tool, number = next(self._turns), next(_ids)
         body = BODY.format(number, tool)
         headers = dict(HEADERS)
         self.client.post("/mcp", data=body, headers=headers, name=tool, context={"id": number})
 
 
-@events.request.add_listener
 def _keep(
     name: str,
     response_time: float,
@@ -55,6 +56,9 @@ def _keep(
         _rows.append(f"{context['id']},{name},{start_time:.6f},{response_time:.6f}\n")
 
 
-@events.quit.add_listener
 def _save(**_: Any) -> None:
     Path(os.environ["CLOCK_OUT"]).write_text("".join(_rows), encoding="utf-8")
+
+
+events.request.add_listener(_keep)
+events.quit.add_listener(_save)

@@ -19,4 +19,5 @@ class Null(MCPUserBase):
 
     @task
     def echo(self) -> None:
+        """Call the one tool."""
         self._call("echo", {"message": "hello"})

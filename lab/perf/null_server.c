@@ -54,7 +54,7 @@ static size_t heap_len, heap_size;
 static answered *record;
 static size_t record_len, record_size;
 static const char *record_file;
-static char *result_body, *preface, tools_body[2048];
+static char *result_body, *preface, tools_body[4096];
 static size_t result_len, preface_len;
 static long requests;
 static uint64_t seed = 1, armed;
@@ -356,7 +356,7 @@ static void make_bodies(int text_bytes, int blocks, int events) {
   free(text);
   p = tools_body + sprintf(tools_body, "\"tools\":[");
   for (int i = -1; i < tool_count; i++)
-    p += snprintf(p, 200, "%s{\"name\":\"%.40s\",\"description\":\"Echo.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"message\":{\"type\":\"string\"}},\"required\":[\"message\"]}}", i < 0 ? "" : ",", i < 0 ? "echo" : tools[i].name);
+    p += snprintf(p, 250, "%s{\"name\":\"%.40s\",\"description\":\"Echo.\",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"message\":{\"type\":\"string\"}},\"required\":[\"message\"]},\"annotations\":{\"readOnlyHint\":true}}", i < 0 ? "" : ",", i < 0 ? "echo" : tools[i].name);
   strcpy(p, "]}}");
 }
 

@@ -7,8 +7,8 @@ from locust import FastHttpUser, constant, task
 import os
 
 BODY = (
-    b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
-    b'"params":{"name":"echo","arguments":{"message":"hello"}}}'
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+    '"params":{"name":"echo","arguments":{"message":"hello"}}}'
 )
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
@@ -21,4 +21,5 @@ class Raw(FastHttpUser):
 
     @task
     def post(self) -> None:
+        """Post the one body."""
         self.client.post("/mcp", data=BODY, headers=HEADERS, name="raw")

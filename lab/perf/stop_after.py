@@ -22,6 +22,8 @@ def _count(exception: object = None, **_: Any) -> None:
         os._exit(0)
 
 
-@events.init.add_listener
 def _follow(environment: Any, **_: Any) -> None:
     environment.events.request.add_listener(_count)
+
+
+events.init.add_listener(_follow)

@@ -159,6 +159,7 @@ def _measure(
                 *("--exit-code-on-error", "0"),
             ],
             env={**environment(ROOT), **own, **{n: str(v) for n, v in variables.items()}},
+            cwd=folder,  # not ours: Locust would read our locust.conf
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

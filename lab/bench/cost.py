@@ -69,6 +69,7 @@ def measure(contender: Contender, server: NullServer, seconds: float) -> Cost:
         process = subprocess.Popen(
             [str(word) for word in contender.command(lasts)],
             env={**contender.env, "MCP_URL": server.url},
+            cwd=scratch(),  # Locust reads the locust.conf of its folder, and Python imports from it
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -28,6 +27,7 @@ def rows(plan: Plan) -> Iterator[Row]:
         process = subprocess.Popen(
             [str(word) for word in contender.command(_SETTLES_S + plan.growth_seconds + 30.0)],
             env={**contender.env, "MCP_URL": server.url},
+            cwd=scratch(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -37,13 +37,25 @@ def rows(plan: Plan) -> Iterator[Row]:
         finally:
             process.terminate()
             process.wait()
-    calls = points[-1][0] - points[0][0]
-    slope = statistics.linear_regression(*zip(*points, strict=True)).slope
+    calls, grown = growth(points)
+    slope = grown / calls
     yield Row("memory after the calls of 10,000 agents' hour: growth", BOUND, unit=" MB").measured(
         max(0.0, slope * HOUR / 1e6),
         f"{slope:+.2f} bytes a call over {calls:,} calls, recorder loaded,"
         f" at {points[-1][1] / 1e6:.0f} MB",
     )
+
+
+def growth(points: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Return calls and bytes between the lowest points of the first third and of the last.
+
+    The lowest, as memory swings by what waits to be written at the moment.
+    """
+    third = max(1, len(points) // 3)
+    first, last = (
+        min(part, key=lambda point: point[1]) for part in (points[:third], points[-third:])
+    )
+    return last[0] - first[0], last[1] - first[1]
 
 
 def _watch(

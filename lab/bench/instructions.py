@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from lab.bench import contenders
+from lab.bench.cost import scratch
 from lab.bench.plan import Plan
 from lab.bench.row import Row
 from lab.cli import CannotRun
@@ -63,6 +64,7 @@ def _counted(valgrind: str, harness: Path, file: str, server: NullServer, calls:
             *contenders.locust_command(files, _MOST_SECONDS, _USERS),
         ],
         env=contenders.environment(harness, **variables),
+        cwd=scratch(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

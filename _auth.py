@@ -72,6 +72,7 @@ class RenewedToken:
 
     label: whose token this is, in the log and in the tallies.
     requests: how many tokens were asked for so far.
+    A server that refuses even the token it made us renew is not obeyed again for `PAUSE_S`.
     """
 
     def __init__(self, label: str, *, clock: Callable[[], float] = time.time) -> None:
@@ -82,6 +83,7 @@ class RenewedToken:
         self._refused = ""  # the value that a server answered 401 to
         self._renewal: gevent.Greenlet | None = None
         self._not_before = 0.0
+        self._deaf_until = 0.0  # to rejections
         self._failure = ""
 
     def get(self) -> str:
@@ -107,7 +109,9 @@ class RenewedToken:
 
     def rejected(self, token: str) -> None:
         """Renew, unless somebody has already: only the current token's 401 counts."""
-        if self._token is None or token != self._token.value or self._clock() < self._not_before:
+        if self._token is None or token != self._token.value:
+            return
+        if self._clock() < max(self._not_before, self._deaf_until):
             return
         self._refused = token
         self._token = None
@@ -120,6 +124,15 @@ class RenewedToken:
         """
         raise NotImplementedError
 
+    def _renewal_due(self, ends: float, lifetime: float) -> float:
+        """Return when, in seconds since the epoch, a token that has just come is to be renewed."""
+        return ends - min(RENEW_BEFORE_S, lifetime / 5)
+
+    def _count_request(self) -> None:
+        """Count a token that is asked for; called by `_mint`, as what it has need not be asked."""
+        self.requests += 1
+        tallies[self.label, "token requests"] += 1
+
     def _start(self) -> gevent.Greenlet | None:
         if self._renewal is None and self._clock() >= self._not_before:
             self._renewal = gevent.spawn(self._renew)
@@ -127,20 +140,19 @@ class RenewedToken:
 
     def _renew(self) -> None:
         """Run as the one renewing greenlet; never raises."""
-        last = self._token.value if self._token else self._refused
+        last, fresh = self._token.value if self._token else self._refused, bool(self._refused)
         try:
-            self.requests += 1
-            tallies[self.label, "token requests"] += 1
-            value, ends = self._mint(fresh=bool(self._refused))
+            value, ends = self._mint(fresh)
             lifetime = ends - self._clock()
             if lifetime <= 0:
                 raise ValueError("the token that came has already expired")
             self._token = _Token(
                 value,
-                renew_at=ends - min(RENEW_BEFORE_S, lifetime / 5),
+                renew_at=self._renewal_due(ends, lifetime),
                 usable_until=ends - min(UNUSABLE_BEFORE_S, lifetime / 10),
             )
             self._not_before = self._clock() + PAUSE_S if value == last else 0.0
+            self._deaf_until = self._clock() + PAUSE_S if fresh else 0.0
             self._failure = self._refused = ""
         except Exception as error:
             if not self._failure:
@@ -188,6 +200,7 @@ class EntraToken(RenewedToken):
             super().rejected(token)
 
     def _mint(self, fresh: bool) -> tuple[str, float]:
+        self._count_request()
         if not self._scope:
             self._scope = self._published_scope() or self._default_scope
         if fresh and self._credential is not None:  # its cache would give the refused one again
@@ -229,8 +242,7 @@ def _metadata_urls(host: str, path: str) -> Iterator[str]:
     None for a server in clear text that is not this machine: anybody on the way could name a
     scope of his own.
     """
-    parts = urlsplit(host)
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(parts.hostname or "")):
+    if not is_private(host):
         return
     well_known = f"{host}/.well-known/oauth-protected-resource"
     bare = path.partition("?")[0].rstrip("/")
@@ -239,7 +251,12 @@ def _metadata_urls(host: str, path: str) -> Iterator[str]:
     yield well_known
 
 
-def _is_here(hostname: str) -> bool:
+def is_private(url: str) -> bool:
+    """Can nobody on the way read what is sent to this URL? https, or http to this machine."""
+    parts = urlsplit(url)
+    hostname = parts.hostname or ""
+    if parts.scheme != "http":
+        return parts.scheme == "https" and bool(hostname)
     try:
         return ipaddress.ip_address(hostname).is_loopback
     except ValueError:

@@ -1,58 +1,57 @@
-"""OAuth client credentials for MCP: from the server's own metadata to one token for all users.
+"""OAuth client credentials for MCP: one token for all users of a client, renewed off the clock.
 
-The way there (specification/2025-11-25/basic/authorization; ext-auth, SEP-1046):
-
-1. the protected resource says which authorization server and which scopes: RFC 9728, at the URL
-   of the 401's challenge, else at the well-known place for the path, else for the host;
-2. that server says where tokens are to be had: RFC 8414 or OpenID discovery;
-3. the token is asked for with `grant_type=client_credentials` and `resource`, the client known by
-   its secret or by a signed assertion (private_key_jwt).
-
-None of it is a sample of Locust's. `requests_made` keeps what was asked, for the report.
+Where tokens come from is `_discovery`'s to find. There one is asked for with
+`grant_type=client_credentials` and `resource` (ext-auth, SEP-1046), the client known by its secret
+or by a signed assertion (private_key_jwt).
 """
 
 from __future__ import annotations
 
+import math
+import random
 import re
-import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from collections.abc import Callable
+from pathlib import Path
+from secrets import token_urlsafe
+from typing import Any
+from urllib.parse import quote
 
-import requests
+from gevent.lock import BoundedSemaphore
 
 from _auth import RenewedToken
-from _tally import tallies
-from _workload import secret, text
+from _discovery import OAuthError, Place, Sent, discover, requests, send
+from _workload import WorkloadError, secret, text
 
-TIMEOUT_S = 10.0
+__all__ = ["ClientCredentials", "OAuthError", "Sent", "requests"]
+
 LIFETIME_UNLESS_TOLD_S = 3600.0
+RENEW_AT = (0.75, 0.85)  # of the lifetime: engines that began together do not renew together
 ASSERTION_LIFETIME_S = 300
 JWT_BEARER = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+ALGORITHMS = ("ES256", "RS256", "EdDSA")  # the first that the key can do, unless one is told
 
 
-class OAuthError(Exception):
-    """Why no token came: what step, and the server's own error code; never a value."""
+class _Grant:
+    """The one token of a process for an issuer, client, resource and scope."""
+
+    def __init__(self) -> None:
+        self.lock = BoundedSemaphore(1)
+        self.value = ""
+        self.ends = self.renew_at = 0.0
 
 
-class Asked(NamedTuple):
-    """One request on the way to a token."""
-
-    at: float  # epoch seconds
-    what: str
-    milliseconds: float
-    status: int  # 0: no answer
-
-
-requests_made: list[Asked] = []
+_grants: dict[tuple[str, str, str, str], _Grant] = {}
 
 
 class ClientCredentials(RenewedToken):
     """A token for one MCP server, got with a client's own credentials and renewed before it ends.
 
-    `client_secret`, or `private_key` (PEM) with its `algorithm`. `audience` of the assertion is
-    the issuer unless told otherwise. `get` raises AuthError where no token can be had.
+    `client_secret`, or `private_key` (PEM), which signs by `algorithm`; `key_id` says which of a
+    client's keys that is. `scope` goes before what the server asks for. `audience` of the
+    assertion is the issuer unless told otherwise. With `issuer` the credentials are for that
+    authorization server only, whatever the MCP server names. Objects that come to the same
+    (issuer, client, resource, scope) share one token. `get` raises AuthError where there is none.
     """
 
     def __init__(
@@ -62,180 +61,142 @@ class ClientCredentials(RenewedToken):
         client_id: str,
         client_secret: str | None = None,
         private_key: str | None = None,
-        algorithm: str = "ES256",
+        algorithm: str | None = None,
+        key_id: str | None = None,
         scope: str | None = None,
         audience: str | None = None,
+        issuer: str | None = None,
         label: str = "oauth",
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__(label, clock=clock)
         if not client_secret and not private_key:
             raise ValueError(f"{label}: a client id needs a client secret or a private key")
-        self._url = mcp_url.partition("?")[0].partition("#")[0]
+        self._url = mcp_url.partition("#")[0]
         self._client_id = client_id
-        self._secret = client_secret
-        self._key = private_key
-        self._algorithm = algorithm
+        self._secret = client_secret or ""
+        self._key = private_key or ""
+        self._algorithms = (algorithm,) if algorithm else ALGORITHMS
+        self._key_id = key_id
         self._scope = scope
         self._audience = audience
-        self._resource: dict[str, Any] = {}
-        self._server: dict[str, Any] = {}
+        self._issuer = issuer
+        self._place: Place | None = None
+        self._grant = _Grant()
 
     @classmethod
     def from_variables(cls, label: str, mcp_url: str) -> ClientCredentials | None:
-        """Read <LABEL>_CLIENT_ID with _CLIENT_SECRET or _PRIVATE_KEY; None where no id is set."""
-        upper = label.upper()
-        client_id = text(f"{upper}_CLIENT_ID")
-        if not client_id:
+        """Read <LABEL>_CLIENT_ID and _CLIENT_SECRET, _PRIVATE_KEY or _PRIVATE_KEY_FILE.
+
+        Optional: _KEY_ALGORITHM, _KEY_ID, _SCOPE, _ISSUER, _AUDIENCE. None where nothing is set;
+        what cannot work stops the run.
+        """
+        its = f"{label.upper()}_"
+        proofs = [f"{its}{name}" for name in ("CLIENT_SECRET", "PRIVATE_KEY", "PRIVATE_KEY_FILE")]
+        given = [name for name in proofs if text(name)]
+        client_id = secret(f"{its}CLIENT_ID")
+        if not client_id and not given:
             return None
+        if not client_id:
+            raise WorkloadError(f"{given[0]} is set without {its}CLIENT_ID: set both, or neither")
+        if len(given) != 1:
+            what = f"{' and '.join(given)} are both set" if given else "nothing proves its client"
+            raise WorkloadError(f"{its}CLIENT_ID: {what}; set one of {', '.join(proofs)}")
         return cls(
             mcp_url,
             client_id=client_id,
-            client_secret=secret(f"{upper}_CLIENT_SECRET") or None,
-            private_key=text(f"{upper}_PRIVATE_KEY").replace("\\n", "\n") or None,
-            algorithm=text(f"{upper}_KEY_ALGORITHM", "ES256"),
-            scope=text(f"{upper}_SCOPE") or None,
+            client_secret=secret(proofs[0]) or None,
+            private_key=text(proofs[1]).replace("\\n", "\n") or _key_in_the_file(proofs[2]),
+            algorithm=text(f"{its}KEY_ALGORITHM") or None,
+            key_id=text(f"{its}KEY_ID") or None,
+            scope=text(f"{its}SCOPE") or None,
+            audience=text(f"{its}AUDIENCE") or None,
+            issuer=text(f"{its}ISSUER") or None,
             label=label,
         )
 
     def _mint(self, fresh: bool) -> tuple[str, float]:
-        if not self._server:
-            challenge = self._challenge()
-            self._resource = self._protected_resource(challenge.get("resource_metadata"))
-            self._server = self._authorization_server()
-            if self._scope is None:
-                self._scope = challenge.get("scope") or " ".join(
-                    self._resource.get("scopes_supported") or ()
-                )
-        asked_at = self._clock()
-        granted = self._ask_for_a_token()
-        token = granted.get("access_token")
-        if not isinstance(token, str) or not token:
-            raise OAuthError("token endpoint: no access_token in its answer")
-        lifetime = granted.get("expires_in")
-        if not isinstance(lifetime, (int, float)) or lifetime <= 0:
-            lifetime = LIFETIME_UNLESS_TOLD_S
-        return token, asked_at + float(lifetime)
+        if self._place is None or fresh:  # a 401 may name another scope, or another server
+            self._place = discover(self.label, self._url, self._issuer)
+        place, self._place = self._place, None  # after a failure it is looked for again
+        if self._scope is not None:
+            place = place._replace(scope=self._scope)
+        key = (place.issuer, self._client_id, place.resource, place.scope)
+        grant = self._grant = _grants.setdefault(key, _Grant())
+        with grant.lock:
+            if self._clock() >= grant.renew_at or grant.value == self._refused:
+                self._ask_for_a_token(place, grant)
+            self._place = place
+            return grant.value, grant.ends
 
-    # ---- 1 the protected resource
+    def _renewal_due(self, ends: float, lifetime: float) -> float:
+        return self._grant.renew_at
 
-    def _challenge(self) -> dict[str, str]:
-        """Return the parameters of the server's 401, {} where it gives none."""
-        status, headers, _ = self._send("POST", self._url, "challenge", json={})
-        if status != 401:
-            return {}
-        return dict(re.findall(r'(\w+)="([^"]*)"', headers.get("WWW-Authenticate", "")))
-
-    def _protected_resource(self, named: str | None) -> dict[str, Any]:
-        for url in [named] if named else list(_well_known(self._url, "oauth-protected-resource")):
-            status, _, document = self._send("GET", url, "protected resource metadata")
-            if status == 200 and document.get("authorization_servers"):
-                resource = str(document.get("resource", self._url))
-                if not _covers(resource, self._url):
-                    raise OAuthError("protected resource metadata: is about another resource")
-                return document
-        # 2025-03-26 had no such metadata: the server's own origin is the issuer.
-        parts = urlsplit(self._url)
-        return {"authorization_servers": [f"{parts.scheme}://{parts.netloc}"]}
-
-    # ---- 2 the authorization server
-
-    def _authorization_server(self) -> dict[str, Any]:
-        issuer = str(self._resource["authorization_servers"][0])
-        for url in _metadata_of_issuer(issuer):
-            status, _, document = self._send("GET", url, "authorization server metadata")
-            if status == 200 and document.get("token_endpoint"):
-                if str(document.get("issuer", "")).rstrip("/") != issuer.rstrip("/"):
-                    raise OAuthError("authorization server metadata: names another issuer")
-                return document
-        raise OAuthError("authorization server metadata: not found")
-
-    # ---- 3 the token
-
-    def _ask_for_a_token(self) -> dict[str, Any]:
-        form = {
-            "grant_type": "client_credentials",
-            "resource": str(self._resource.get("resource") or self._url),
-        }
-        if self._scope:
-            form["scope"] = self._scope
-        headers: dict[str, str] = {}
-        offered = self._server.get("token_endpoint_auth_methods_supported") or ()
+    def _ask_for_a_token(self, place: Place, grant: _Grant) -> None:
+        form = {"grant_type": "client_credentials", "resource": place.resource}
+        if place.scope:
+            form["scope"] = place.scope
+        basic: tuple[str, str] | None = None
         if self._key:
             form["client_assertion_type"] = JWT_BEARER
-            form["client_assertion"] = self._assertion()
-        elif "client_secret_post" in offered and "client_secret_basic" not in offered:
-            form["client_id"] = self._client_id
-            form["client_secret"] = self._secret or ""
-        else:
-            pair = f"{quote(self._client_id, safe='')}:{quote(self._secret or '', safe='')}"
-            headers["Authorization"] = requests.auth._basic_auth_str(*pair.split(":", 1))
-        endpoint = str(self._server["token_endpoint"])
-        status, _, document = self._send("POST", endpoint, "token", data=form, headers=headers)
+            form["client_assertion"] = self._assertion(place.issuer)
+        elif "client_secret_post" in place.methods and "client_secret_basic" not in place.methods:
+            form["client_id"], form["client_secret"] = self._client_id, self._secret
+        else:  # RFC 6749, 2.3.1: both are encoded as in a form first
+            basic = quote(self._client_id, safe=""), quote(self._secret, safe="")
+        self._count_request()
+        asked_at = self._clock()
+        status, _, granted = send(
+            self.label, "POST", place.endpoint, "token", data=form, auth=basic
+        )
         if status != 200:
-            code = re.sub(r"[^\w.-]", "", str(document.get("error", "")))[:40]
-            raise OAuthError(f"token endpoint: HTTP {status}" + (f", {code}" if code else ""))
-        return document
+            code = re.sub(r"[^\w.-]", "", str(granted.get("error", "")))[:40]
+            raise OAuthError(f"token endpoint, HTTP {status}" + (f", {code}" if code else ""))
+        value = granted.get("access_token")
+        if not isinstance(value, str) or not re.fullmatch(r"[!-~]+", value):
+            raise OAuthError("token endpoint, no access_token that a header can carry")
+        if str(granted.get("token_type", "Bearer")).lower() != "bearer":
+            raise OAuthError("token endpoint, what it gave is no bearer token")
+        lifetime = _seconds(granted.get("expires_in"))
+        grant.value, grant.ends = value, asked_at + lifetime
+        grant.renew_at = asked_at + lifetime * random.uniform(*RENEW_AT)
 
-    def _assertion(self) -> str:
+    def _assertion(self, issuer: str) -> str:
         import jwt  # comes with azure-identity; only who signs needs it
 
         now = int(self._clock())
         claims = {
             "iss": self._client_id,
             "sub": self._client_id,
-            "aud": self._audience or self._server["issuer"],
+            "aud": self._audience or issuer,
             "iat": now,
             "exp": now + ASSERTION_LIFETIME_S,
-            "jti": secrets.token_urlsafe(16),
+            "jti": token_urlsafe(16),
         }
-        return jwt.encode(claims, self._key or "", algorithm=self._algorithm)
-
-    def _send(
-        self, verb: str, url: str, what: str, **more: Any
-    ) -> tuple[int, Mapping[str, str], dict[str, Any]]:
-        """(status, headers, JSON object or {}); redirects are not followed: they would take a
-        secret along. Raises OAuthError for no answer at all.
-        """
-        headers = {"Accept": "application/json", **more.pop("headers", {})}
-        tallies[self.label, f"{what} requests"] += 1
-        began, at = time.perf_counter(), time.time()
-        status = 0
-        try:
-            reply = requests.request(
-                verb, url, headers=headers, timeout=TIMEOUT_S, allow_redirects=False, **more
-            )
-            status = reply.status_code
-        except requests.RequestException as error:
-            raise OAuthError(f"{what}: no answer, {type(error).__name__}") from None
-        finally:
-            requests_made.append(Asked(at, what, (time.perf_counter() - began) * 1000.0, status))
-        try:
-            document = reply.json()
-        except ValueError:
-            document = {}
-        return status, reply.headers, document if isinstance(document, dict) else {}
+        headers = {"kid": self._key_id} if self._key_id else None
+        for algorithm in self._algorithms:
+            try:
+                return jwt.encode(claims, self._key, algorithm=algorithm, headers=headers)
+            except Exception:  # noqa: S112 - each kind of wrong key has an error of its own
+                continue
+        raise OAuthError(f"the private key does not sign by {' or '.join(self._algorithms)}")
 
 
-def _well_known(url: str, name: str) -> Iterator[str]:
-    parts = urlsplit(url)
-    origin = f"{parts.scheme}://{parts.netloc}"
-    if parts.path.rstrip("/"):
-        yield f"{origin}/.well-known/{name}{parts.path.rstrip('/')}"
-    yield f"{origin}/.well-known/{name}"
+def _seconds(value: Any) -> float:
+    """Return `expires_in` as seconds; some servers send a text, and it may be left out."""
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        return LIFETIME_UNLESS_TOLD_S
+    return seconds if seconds > 0 and math.isfinite(seconds) else LIFETIME_UNLESS_TOLD_S
 
 
-def _metadata_of_issuer(issuer: str) -> Iterator[str]:
-    """Yield where an issuer's metadata may be, in the order of basic/authorization."""
-    parts = urlsplit(issuer)
-    origin, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
-    yield f"{origin}/.well-known/oauth-authorization-server{path}"
-    yield f"{origin}/.well-known/openid-configuration{path}"
-    if path:
-        yield f"{origin}{path}/.well-known/openid-configuration"
-
-
-def _covers(resource: str, url: str) -> bool:
-    ours, theirs = urlsplit(url), urlsplit(resource)
-    same = (ours.scheme, ours.netloc.lower()) == (theirs.scheme, theirs.netloc.lower())
-    return same and f"{ours.path.rstrip('/')}/".startswith(f"{theirs.path.rstrip('/')}/")
+def _key_in_the_file(variable: str) -> str | None:
+    path = text(variable)
+    if not path:
+        return None
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        why = type(error).__name__
+        raise WorkloadError(f"{variable}={path} cannot be read ({why}): give a PEM file") from None

@@ -46,7 +46,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"gevent"},
     "_probe": {"_revisions"},
     "_auth": {"_failures", "_tally", "_workload", "gevent", "azure"},
-    "_oauth": {"_auth", "_tally", "_workload", "requests", "jwt"},
+    "_discovery": {"_auth", "_tally", "gevent", "requests"},
+    "_oauth": {"_auth", "_discovery", "_workload", "gevent", "jwt"},
+    "_identities": {"_oauth", "_workload"},
+    "_vault": {"_workload", "gevent", "azure"},
     "_workload": {"dotenv"},
     "_shapes": {"locust"},
     "_process": {"gevent", "locust"},
@@ -65,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "multi": SERVER_FILES | {"locust", "_base", "_shapes"},
     "learn_first": {"locust"},
 }
-ONLY_INSIDE_FUNCTIONS = {"azure"}  # 0.14 s, and not everybody has it
+ONLY_INSIDE_FUNCTIONS = {"azure", "jwt"}  # 0.14 s, and not everybody has them
 
 STDLIB_FOLDER = Path(os.__file__).parent
 STDLIB: frozenset[str] = getattr(sys, "stdlib_module_names", None) or frozenset(  # 3.9 has no list

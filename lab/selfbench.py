@@ -20,6 +20,7 @@ from lab.bench.row import Row
 from lab.cli import CannotRun
 from lab.machine import this_machine
 from lab.null_server import program
+from lab.readme import replace_between
 from lab.sampler import busy_elsewhere
 
 HELP = "the harness measures itself: speed, clock, memory, against its own bounds"
@@ -68,7 +69,8 @@ def run(args: argparse.Namespace) -> int:
     verdict = f"FAILED: {'; '.join(row.name for row in broken)}" if broken else "PASSED"
     print(f"\n{verdict}\nselfbench took {time.monotonic() - began:.0f} s")
     if args.write_readme:
-        table.write(contenders.ROOT / "README.md", table.markdown(rows, machine, _said(args)))
+        text = table.markdown(rows, machine, _said(args))
+        replace_between(contenders.ROOT / "README.md", "selfbench", text)
     return 1 if broken else 0
 
 

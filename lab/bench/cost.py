@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import subprocess
 import tempfile
 import time
@@ -58,12 +59,14 @@ class Cost:
         return self.calls / self.seconds
 
 
-def measure(contender: Contender, server: NullServer, seconds: float) -> Cost:
-    """Run a contender against a server; return what the warm part of `seconds` cost.
+def measure(
+    contender: Contender, server: NullServer, seconds: float, warm_s: float = WARM_S
+) -> Cost:
+    """Run a contender against a server; return what the part of `seconds` after the warm-up cost.
 
     Raises CannotRun where it does not start, or fails.
     """
-    lasts = WARM_S + seconds
+    lasts = warm_s + seconds
     with tempfile.TemporaryFile("w+") as output:
         before = server.stats()
         process = subprocess.Popen(
@@ -77,13 +80,13 @@ def measure(contender: Contender, server: NullServer, seconds: float) -> Cost:
         )
         try:
             _await_calls(process, server, before.requests)
-            time.sleep(WARM_S)
+            time.sleep(warm_s)
             began, warm, used = time.perf_counter(), server.stats(), usage(process.pid).cpu_s
             status, spent = _await_end(process, lasts + _STARTS_WITHIN_S)
             ended, after = time.perf_counter(), server.stats()
         finally:
             if process.returncode is None:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)  # it has a group of its own
                 process.wait()
         if status:
             output.seek(0)
@@ -127,14 +130,18 @@ def _await_end(
 
 
 def interleave(
-    contenders: Sequence[Contender], server: NullServer, rounds: int, seconds: float
+    contenders: Sequence[Contender],
+    server: NullServer,
+    rounds: int,
+    seconds: float,
+    warm_s: float = WARM_S,
 ) -> dict[str, list[Cost]]:
     """Measure all contenders in turn, round after round; return each one's costs by its name."""
     costs: dict[str, list[Cost]] = {each.name: [] for each in contenders}
     for turn in range(rounds):
         # The order is turned as well, so that nobody always runs after the same neighbour.
         for each in (*contenders[turn % len(contenders) :], *contenders[: turn % len(contenders)]):
-            costs[each.name].append(measure(each, server, seconds))
+            costs[each.name].append(measure(each, server, seconds, warm_s))
     return costs
 
 

@@ -57,7 +57,7 @@ def _interleaved(contender: Contender, servers: list[NullServer], plan: Plan) ->
     costs: list[list[Cost]] = [[] for _ in servers]
     for _ in range(plan.rounds):
         for found, server in zip(costs, servers, strict=True):
-            found.append(measure(contender, server, plan.seconds))
+            found.append(measure(contender, server, min(plan.seconds, 3.0)))
     return costs
 
 

@@ -1,15 +1,12 @@
-"""The result as the README shows it, between its two markers."""
+"""The result as the README and the terminal show it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from lab.bench.row import Row
-from lab.cli import CannotRun
 from lab.machine import Machine
 
-BEGIN, END = "<!-- selfbench:begin -->", "<!-- selfbench:end -->"
 HEADS = ("what", "measured", "bound", "aim", "")
 
 
@@ -32,13 +29,3 @@ def line(row: Row) -> str:
     bound = f"{sign} {row.shown(row.bound)}"
     figures = f"{row.shown(row.value):>10}  {bound:<12}{row.verdict:<12}"
     return f"{row.name:<62}{figures} {row.why or row.detail}".rstrip()
-
-
-def write(path: Path, text: str) -> None:
-    """Put the text between the markers of a file; raises CannotRun where they are not."""
-    before = path.read_text(encoding="utf-8")
-    head, found, rest = before.partition(BEGIN)
-    _, closed, tail = rest.partition(END)
-    if not found or not closed:
-        raise CannotRun(f"{path} has no lines {BEGIN} and {END}: add them where the table belongs")
-    path.write_text(f"{head}{BEGIN}\n{text}\n{END}{tail}", encoding="utf-8")

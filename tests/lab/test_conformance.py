@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.conformance import SCENARIOS, judge
+from lab.conform.scenarios import SCENARIOS, judge
 from lab.node import NodeMissing, suite
 
 

@@ -1,0 +1,1 @@
+"""What the official conformance suite is asked, and what it said."""

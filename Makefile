@@ -47,7 +47,7 @@ ui: $(READY)
 	LOCUST_HEADLESS=false $(BIN)/python -m locust -f multi.py --web-host 127.0.0.1
 
 live-setup: $(READY)
-	$(BIN)/python -m tests.live.install
+	$(BIN)/python -m lab matrix --install
 
 live: live-setup
 	$(BIN)/python -m pytest -m live tests/live

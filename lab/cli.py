@@ -21,6 +21,7 @@ COMMANDS = {
     "emulate": "lab.emulate",
     "submit": "lab.submit",
     "conformance": "lab.conformance",
+    "matrix": "lab.matrix",
     "selfbench": "lab.selfbench",
     "floor": "lab.floor",
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import json
-import shutil
 import socket
 import sys
 from contextlib import ExitStack
@@ -14,18 +13,55 @@ from pathlib import Path
 import psutil
 import pytest
 
+from lab.real.servers import HANDSHAKES, SERVERS, STATELESS, Server, serving
 from lab.targets import Target
 from tests.faulty.run import free_port, pace
-from tests.live.servers import SERVERS, STATELESS_ERA, Server
-from tests.locust_process import Seen, run_locust
+from tests.locust_process import ROOT, Seen, run_locust
 
 pytestmark = pytest.mark.live
 
 HERE = Path(__file__).parent
-USERS = 10  # for each server
+USERS_FILE = str(ROOT / "lab" / "real" / "users.py")
+USERS = 10  # for each subject
 SECONDS = 30
 AT_LEAST = 20  # calls of each harmless tool
 PAUSE = (0.6, 1.0)
+# Servers that are asked in the stateless era as well, with the form of their answers in it.
+ALSO_STATELESS = {
+    "mcp2-sessions-sse": "json",
+    "fastmcp-sessions-sse": "json",
+    "ts2-stateless": "json",
+    "go-stateless-sse": "sse",
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A server and the era that its ten users speak."""
+
+    label: str
+    server: Server
+    speaks: tuple[str, ...]
+    form: str
+    sessions: bool
+
+
+SUBJECTS = [
+    Subject(
+        server.label,
+        server,
+        tuple(revision for revision in server.accepts if revision in HANDSHAKES),
+        server.form,
+        server.sessions,
+    )
+    for server in SERVERS
+] + [
+    Subject(
+        f"{server.label}-{STATELESS}", server, (STATELESS,), ALSO_STATELESS[server.label], False
+    )
+    for server in SERVERS
+    if server.label in ALSO_STATELESS
+]
 
 
 @dataclass(frozen=True)
@@ -35,21 +71,6 @@ class Evidence:
     run: Seen
     counted: dict[str, collections.Counter[str]]
     listened: dict[str, set[str]]
-
-
-def _fill(words: tuple[str, ...], ports: dict[str, int]) -> list[str]:
-    return [word.format(**ports) for word in words]
-
-
-def _start(server: Server, stack: ExitStack) -> tuple[int, Target]:
-    ports = {"port": free_port(), "backend": free_port()}
-    if server.backend:
-        command = _fill(server.backend, ports)
-        stack.enter_context(Target(command, ports["backend"], stop_seconds=2))
-    variables = {name: value.format(**ports) for name, value in server.variables.items()}
-    command = _fill(server.command, ports)
-    target = Target(command, ports["port"], env=variables, stop_seconds=2)
-    return ports["port"], stack.enter_context(target)
 
 
 def _addresses(pid: int) -> set[str]:
@@ -70,10 +91,10 @@ def _count(control: int) -> dict[str, collections.Counter[str]]:
 
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
-    chosen = [server for server in SERVERS if _reason_to_skip(server) is None]
+    chosen = [subject for subject in SUBJECTS if not subject.server.missing]
     folder = tmp_path_factory.mktemp("live")
     with ExitStack() as stack:
-        started = {server.label: _start(server, stack) for server in chosen}
+        started = {each.label: stack.enter_context(serving(each.server)) for each in chosen}
         listened = {label: _addresses(target.pid) for label, (_, target) in started.items()}
         front = {label: free_port() for label in started}
         control = free_port()
@@ -82,14 +103,16 @@ def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
         stack.enter_context(Target(proxy, control))
         plans = [
             {
-                "label": server.label,
-                "host": f"http://127.0.0.1:{front[server.label]}",
+                "label": subject.label,
+                "host": f"http://127.0.0.1:{front[subject.label]}",
+                "headers": dict(subject.server.headers),
                 "users": USERS,
-                "sessions": server.sessions,
-                "speaks": server.speaks,
-                "calls": {tool: list(call) for tool, call in server.calls.items()},
+                "rounds": 0,
+                "sessions": subject.sessions,
+                "speaks": subject.speaks,
+                "calls": {tool: list(call) for tool, call in subject.server.calls.items()},
             }
-            for server in chosen
+            for subject in chosen
         ]
         run = _run(plans, folder)
         counted = _count(control)
@@ -102,45 +125,38 @@ def _run(plans: list[dict[str, object]], folder: Path) -> Seen:
     users = str(USERS * len(plans))
     command = ["--headless", "-u", users, "-r", "40", "-t", f"{SECONDS + 4}s"]
     command += ["--stop-timeout", "15", "--exit-code-on-error", "0"]
-    variables = {**pace(PAUSE), "LIVE_PLAN": str(described)}
-    return run_locust(str(HERE / "live_users.py"), command, folder, SECONDS + 90, **variables)
+    variables = {**pace(PAUSE), "REAL_PLAN": str(described)}
+    return run_locust(USERS_FILE, command, folder, SECONDS + 90, **variables)
 
 
-def _reason_to_skip(server: Server) -> str | None:
-    if server.command[0] == "node" and not shutil.which("node"):
-        return "Node is not on the PATH"
-    return None if server.installed else f"{server.label} is not installed: make live-setup"
-
-
-@pytest.fixture(params=SERVERS, ids=lambda server: server.label)
-def server(request: pytest.FixtureRequest) -> Server:
-    found: Server = request.param
-    reason = _reason_to_skip(found)
-    if reason:
-        pytest.skip(reason)
+@pytest.fixture(params=SUBJECTS, ids=lambda subject: subject.label)
+def subject(request: pytest.FixtureRequest) -> Subject:
+    found: Subject = request.param
+    if found.server.missing:
+        pytest.skip(found.server.missing)
     return found
 
 
 def test_every_harmless_tool_is_called_without_a_failure(
-    server: Server, evidence: Evidence
+    subject: Subject, evidence: Evidence
 ) -> None:
-    rows = evidence.run.named(server.label)
+    rows = evidence.run.named(subject.label)
     times = collections.Counter(row["name"].partition(":")[2] for row in rows)
 
     assert [(row["name"], row["failure"]) for row in rows if row["failure"]] == []
-    for tool in server.calls:
+    for tool in subject.server.calls:
         assert times[f"tools/call:{tool}"] >= AT_LEAST
 
 
-def test_what_is_recorded_is_what_was_requested(server: Server, evidence: Evidence) -> None:
-    rows = evidence.run.named(server.label)
+def test_what_is_recorded_is_what_was_requested(subject: Subject, evidence: Evidence) -> None:
+    rows = evidence.run.named(subject.label)
     ours = collections.Counter(row["name"].partition(":")[2] for row in rows)
-    theirs = collections.Counter(evidence.counted[server.label])
+    theirs = collections.Counter(evidence.counted[subject.label])
     answered = [
-        evidence.run.tally(server.label, f"server {what}")
+        evidence.run.tally(subject.label, f"server {what}")
         for what in ("ping answered", "request refused")
     ]
-    cut = evidence.run.tally(server.label, "cut at the end")
+    cut = evidence.run.tally(subject.label, "cut at the end")
 
     assert theirs.pop("client-response", 0) == sum(answered)
     assert sum((ours - theirs).values()) == 0
@@ -148,22 +164,22 @@ def test_what_is_recorded_is_what_was_requested(server: Server, evidence: Eviden
 
 
 def test_it_answers_in_its_form_and_its_sessions_are_closed(
-    server: Server, evidence: Evidence
+    subject: Subject, evidence: Evidence
 ) -> None:
-    rows = evidence.run.named(server.label)
+    rows = evidence.run.named(subject.label)
     calls = [row for row in rows if ":tools/call:" in row["name"]]
-    first = "server/discover" if server.speaks == STATELESS_ERA else "initialize"
+    first = "server/discover" if subject.speaks == (STATELESS,) else "initialize"
     opened = sum(1 for row in rows if row["name"].endswith(f":{first}"))
     closed = sum(1 for row in rows if row["name"].endswith(":DELETE"))
 
-    assert {row["trace"]["kind"] for row in calls} == {server.form}
+    assert {row["trace"]["kind"] for row in calls} == {subject.form}
     assert opened == USERS
-    assert closed == (USERS if server.sessions else 0)
+    assert closed == (USERS if subject.sessions else 0)
 
 
-def test_it_listens_on_loopback_only(server: Server, evidence: Evidence) -> None:
-    assert evidence.listened[server.label] <= {"127.0.0.1", "::1"}
-    assert evidence.listened[server.label]
+def test_it_listens_on_loopback_only(subject: Subject, evidence: Evidence) -> None:
+    assert evidence.listened[subject.label] <= {"127.0.0.1", "::1"}
+    assert evidence.listened[subject.label]
 
 
 def test_no_exception_reaches_locusts_table(evidence: Evidence) -> None:

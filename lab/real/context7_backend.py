@@ -26,6 +26,7 @@ class Backend(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
+        """Answer a search or a page of documentation."""
         searching = "/libs/search" in self.path
         body = json.dumps({"results": [LIBRARY] * 3}) if searching else PAGE
         self.send_response(200)

@@ -16,20 +16,16 @@ AzureCliCredential starts a child process, and child watchers exist on the main 
 
 from __future__ import annotations
 
-import ipaddress
-import json
 import logging
 import os
 import re
 import time
-from collections.abc import Iterator
 from typing import Any, Callable, NamedTuple
-from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 import gevent
 
 from _failures import AuthError
+from _metadata import documents, scope_of
 from _tally import tallies
 from _workload import secret
 
@@ -41,20 +37,25 @@ RENEW_BEFORE_S = 240.0
 UNUSABLE_BEFORE_S = 30.0  # clocks differ, and a token has to survive its request
 PAUSE_S = 30.0  # between two attempts that brought nothing new, as azure-identity itself pauses
 WAIT_S = 60.0  # for one renewal; `az` alone may take 13 s (Azure/azure-cli#20404)
-METADATA_TIMEOUT_S = 5.0
 
 
 class StaticToken:
-    """The token in a variable. Nobody renews it: after a 401 the failures go on, at think time."""
+    """The token in a variable. Nobody renews it: after a 401 the failures go on, at think time.
+
+    One that is unset at first is read again at the first use: Key Vault may have given it.
+    """
 
     def __init__(self, variable: str) -> None:
-        self._value = secret(variable)
+        self._variable = variable
+        self._value: str | None = secret(variable) or None
 
     def __bool__(self) -> bool:
-        return bool(self._value)
+        return bool(self.get())
 
     def get(self) -> str:
         """Return the token, "" where the variable is not set."""
+        if self._value is None:
+            self._value = secret(self._variable)
         return self._value
 
     def rejected(self, token: str) -> None:
@@ -186,13 +187,13 @@ class EntraToken(RenewedToken):
         self._default_scope = scope
         self._scope = ""
         self._server = server
-        self._static = secret(instead) if instead else ""
+        self._static = StaticToken(instead)
         self._make_credential = credential or _default_credential
         self._credential: Any = None
 
     def get(self) -> str:
         """Return the static token, or a minted one; raises AuthError where none can be had."""
-        return self._static or super().get()
+        return self._static.get() or super().get()
 
     def rejected(self, token: str) -> None:
         """Renew a minted token; a static one stays."""
@@ -212,18 +213,8 @@ class EntraToken(RenewedToken):
         return str(minted.token), float(minted.expires_on)
 
     def _published_scope(self) -> str:
-        for url in _metadata_urls(*self._server):
-            tallies[self.label, "metadata requests"] += 1
-            try:
-                with urlopen(  # noqa: S310 - _metadata_urls gives http(s) only
-                    Request(url, headers={"Accept": "application/json"}),  # noqa: S310
-                    timeout=METADATA_TIMEOUT_S,
-                ) as reply:
-                    document = json.loads(reply.read(1 << 20))
-                scope = scope_of(document, *self._server)
-            except Exception as error:
-                logger.debug("%s: %s: %s", self.label, url, type(error).__name__)
-                continue
+        for document in documents(self.label, *self._server):
+            scope = scope_of(document, *self._server)
             if scope:
                 logger.info("%s: token scope %s, as the server publishes it", self.label, scope)
                 return scope
@@ -234,51 +225,6 @@ def _default_credential() -> Any:
     from azure.identity import DefaultAzureCredential  # 0.14 s, and only who uses it needs it
 
     return DefaultAzureCredential(process_timeout=30)
-
-
-def _metadata_urls(host: str, path: str) -> Iterator[str]:
-    """Yield where RFC 9728 has a server's metadata: for its path, then for the whole host.
-
-    None for a server in clear text that is not this machine: anybody on the way could name a
-    scope of his own.
-    """
-    if not is_private(host):
-        return
-    well_known = f"{host}/.well-known/oauth-protected-resource"
-    bare = path.partition("?")[0].rstrip("/")
-    if bare:
-        yield f"{well_known}{bare}"
-    yield well_known
-
-
-def is_private(url: str) -> bool:
-    """Can nobody on the way read what is sent to this URL? https, or http to this machine."""
-    parts = urlsplit(url)
-    hostname = parts.hostname or ""
-    if parts.scheme != "http":
-        return parts.scheme == "https" and bool(hostname)
-    try:
-        return ipaddress.ip_address(hostname).is_loopback
-    except ValueError:
-        return hostname == "localhost"
-
-
-def scope_of(document: Any, host: str, path: str) -> str:
-    """Return the scope that protected-resource metadata names, "" where it is not about us.
-
-    RFC 9728, 3.3: if `resource` is not the server asked, "the data contained in the response
-    MUST NOT be used". It may be the whole host, as the metadata at the root is.
-    """
-    if not isinstance(document, dict) or not isinstance(document.get("resource"), str):
-        return ""
-    ours, theirs = urlsplit(host + path), urlsplit(document["resource"])
-    same_host = (ours.scheme, ours.netloc.lower()) == (theirs.scheme, theirs.netloc.lower())
-    inside = f"{ours.path.rstrip('/')}/".startswith(f"{theirs.path.rstrip('/')}/")
-    named = document.get("scopes_supported")
-    scopes = [s for s in named if isinstance(s, str) and s] if isinstance(named, list) else []
-    if not (same_host and inside and scopes):
-        return ""
-    return next((scope for scope in scopes if scope.endswith("/.default")), scopes[0])
 
 
 _SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|CREDENTIAL", re.IGNORECASE)

@@ -22,7 +22,7 @@ from urllib.parse import urljoin, urlsplit
 import gevent
 import requests as http  # `requests` are those that were sent
 
-from _auth import is_private
+from _metadata import is_private
 from _tally import tallies
 
 TIMEOUT_S = 10.0  # for one request, however its answer trickles

@@ -7,6 +7,7 @@ here, with one line that names what is wrong and the cure, and exit code 2.
 from __future__ import annotations
 
 from locust import events
+from locust.runners import WorkerRunner
 from locust.user.task import LOCUST_STATE_RUNNING, LOCUST_STATE_STOPPING, LOCUST_STATE_WAITING
 
 import logging
@@ -23,6 +24,7 @@ from gevent import GreenletExit
 
 import _origin
 import _process
+import _secrets
 from _revisions import AUTO, revision_to_offer
 from _tally import tallies
 from _workload import number, text, think_time, whole
@@ -55,6 +57,10 @@ def watch(base: type[Any]) -> None:
 
     def on_test_start(environment: Environment, **_: Any) -> None:
         forget_host_of_the_form(environment, hosted(environment))
+        if not isinstance(environment.runner, WorkerRunner):
+            run_time = getattr(environment.parsed_options, "run_time", None) or 0
+            for line in _secrets.early_ends(run_time, time.time()):
+                logger.warning(line)
         tallies.clear()
         _process.tame_collector()
         _process.start_sampling()
@@ -90,6 +96,7 @@ def judge(environment: Environment, hosted: list[Any]) -> None:
         if not environment.user_classes:
             names = ", ".join(c.__name__ for c in absent)
             stop_the_run(f"no users are left: every count is 0 ({names}); set one above 0")
+    _secrets.provide(present)
     _need_variables(present)
     _need_addresses(environment, present)
     _refuse_one_host_for_all(environment, present)

@@ -103,6 +103,7 @@ def environment(
         "MCP_BURST_PROB": "0" if pace in NO_BURSTS else "0.2",
         **servers,
         "PYTHON_DOTENV_DISABLED": "1",
+        "MCP_VAULT": "0",
         "NO_PROXY": loopback,
         "no_proxy": loopback,
     }

@@ -45,15 +45,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_wire": {"_failures", "_cookies", "_http", "_origin", "_reply", "_trace", "mcp_client"}
     | {"gevent"},
     "_probe": {"_revisions"},
-    "_auth": {"_failures", "_tally", "_workload", "gevent", "azure"},
-    "_discovery": {"_auth", "_tally", "gevent", "requests"},
+    "_metadata": {"_tally"},
+    "_auth": {"_failures", "_metadata", "_tally", "_workload", "gevent", "azure"},
+    "_discovery": {"_metadata", "_tally", "gevent", "requests"},
     "_oauth": {"_auth", "_discovery", "_workload", "gevent", "jwt"},
     "_identities": {"_oauth", "_workload"},
-    "_vault": {"_workload", "gevent", "azure"},
+    "_vault": {"gevent", "azure"},
+    "_secrets": {"_vault", "_workload", "jwt", "yaml"},
     "_workload": {"dotenv"},
     "_shapes": {"locust"},
     "_process": {"gevent", "locust"},
-    "_roster": {"locust", "gevent", "_origin", "_process", "_revisions", "_tally", "_workload"},
+    "_roster": {"locust", "gevent", "_origin", "_process", "_revisions", "_secrets"}
+    | {"_tally", "_workload"},
     "_exchange": {"locust", "gevent", "mcp_client", "_jsonrpc", "_origin", "_tally", "_wire"}
     | {"_workload", "_reply", "_trace"},
     "_lifecycle": {"gevent", "mcp_client", "_envelope", "_exchange", "_jsonrpc", "_probe"}
@@ -68,7 +71,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "multi": SERVER_FILES | {"locust", "_base", "_shapes"},
     "learn_first": {"locust"},
 }
-ONLY_INSIDE_FUNCTIONS = {"azure", "jwt"}  # 0.14 s, and not everybody has them
+ONLY_INSIDE_FUNCTIONS = {"azure", "jwt", "yaml"}  # 0.14 s, and not everybody has them
 
 STDLIB_FOLDER = Path(os.__file__).parent
 STDLIB: frozenset[str] = getattr(sys, "stdlib_module_names", None) or frozenset(  # 3.9 has no list

@@ -9,7 +9,8 @@ import gevent
 import pytest
 from azure.core.credentials import AccessToken
 
-from _auth import EntraToken, StaticToken, scope_of, scrubbed
+from _auth import EntraToken, StaticToken, scrubbed
+from _metadata import scope_of
 from mcp_client import AuthError
 
 SECRET = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJwbGFudGVkIn0.c2lnbmF0dXJl"

@@ -19,7 +19,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from lab.lint.finding import Finding, error, warning
-from lab.lint.sources import Project, locate
+from lab.lint.sources import Project, can_fail, locate
 
 NAME = "requirements.txt"
 _FACTS = Path(__file__).parent.parent / "data" / "azure" / "engine-packages.json"
@@ -138,9 +138,14 @@ def _imports(project: Project, lines: list[_Line]) -> Iterator[Finding]:
     providers = _providers()
     said: set[str] = set()
     for source in project.sources.values():
+        optional = can_fail(source.tree)
         for each in source.imports:
             module = each.module
-            if module in said or module in sys.stdlib_module_names | {"__future__"}:
+            if (
+                module in said
+                or each.line in optional
+                or module in sys.stdlib_module_names | {"__future__"}
+            ):
                 continue
             if locate(project.manifest, module) is not None:
                 continue

@@ -166,6 +166,23 @@ def for_types_only(tree: ast.AST) -> set[int]:
     }
 
 
+def can_fail(tree: ast.AST) -> set[int]:
+    """Return the lines in a ``try`` that catches ImportError: what they import may be missing."""
+    return {
+        below.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try) and any(_takes_import_error(each) for each in node.handlers)
+        for each in node.body
+        for below in ast.walk(each)
+        if isinstance(below, ast.stmt)
+    }
+
+
+def _takes_import_error(handler: ast.ExceptHandler) -> bool:
+    caught = ast.dump(handler.type) if handler.type else ""
+    return "'ImportError'" in caught or "'ModuleNotFoundError'" in caught
+
+
 def _imports(tree: ast.Module) -> Iterator[Import]:
     skipped = for_types_only(tree)
     for node in ast.walk(tree):

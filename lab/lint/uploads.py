@@ -141,7 +141,8 @@ def _unlisted_data(project: Project) -> Iterator[Finding]:
             name = read.name.rpartition("/")[2]
             places = (f"queries/{name}", name, read.name)
             here = next((p for p in places if (manifest.folder / p).is_file()), None)
-            if name in listed | said or name in NEVER or not (read.always or here):
+            ours = {manifest.path.name, *NEVER}  # read where they are; the engine goes without
+            if name in listed | said | ours or not (read.always or here):
                 continue
             said.add(name)
             if here is None:

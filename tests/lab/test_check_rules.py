@@ -759,3 +759,21 @@ def test_a_folder_without_a_manifest_is_an_error(tmp_path: Path) -> None:
     (finding,) = check(tmp_path)
 
     assert (finding.level, finding.file) == (Level.ERROR, "azure-loadtest.yaml")
+
+
+def test_an_import_that_may_fail_asks_for_no_package_and_one_that_may_not_does(
+    folder: Folder,
+) -> None:
+    guarded = "try:\n    import yaml\nexcept {}:\n    yaml = None\n"
+    for caught in ("ImportError", "ModuleNotFoundError", "(OSError, ImportError)"):
+        folder.plan(LEARN + guarded.format(caught))
+        assert folder.found() == []
+
+    folder.plan(LEARN + guarded.format("OSError"))
+    assert "an import that neither this folder nor" in str(folder.only())
+
+
+def test_the_manifest_itself_is_read_where_it_is_and_never_listed(folder: Folder) -> None:
+    folder.plan(LEARN + 'Path("azure-loadtest.yaml")\n', head="from pathlib import Path\n")
+
+    assert folder.found() == []

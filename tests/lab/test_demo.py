@@ -188,6 +188,7 @@ def test_the_demo_steers_locust_by_nothing_that_was_set_before() -> None:
     assert (env["MCP_TURN_MIN"], env["MCP_TURN_MAX"]) == ("8", "45")
     assert (env["PATH"], env["ADO_MCP_TOKEN"], env["LEARN_USERS"]) == ("/bin", "dummy", "3")
     assert env["PYTHON_DOTENV_DISABLED"] == "1"
+    assert env["MCP_VAULT"] == "0"
     assert "127.0.0.1" in env["NO_PROXY"]
     assert "LOCUST_HOST" not in env
 

@@ -1,0 +1,81 @@
+"""What a protected server publishes about its tokens: RFC 9728's metadata, believed or not."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
+
+from _tally import tallies
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_S = 5.0
+
+
+def documents(label: str, host: str, path: str) -> Iterator[Any]:
+    """Yield what is published for a server's path, then for its whole host, as far as it is JSON.
+
+    `label` is whose requests these are, in the log and in the tallies.
+    """
+    for url in _urls(host, path):
+        tallies[label, "metadata requests"] += 1
+        try:
+            with urlopen(  # noqa: S310 - _urls gives http(s) only
+                Request(url, headers={"Accept": "application/json"}),  # noqa: S310
+                timeout=TIMEOUT_S,
+            ) as reply:
+                document = json.loads(reply.read(1 << 20))
+        except Exception as error:
+            logger.debug("%s: %s: %s", label, url, type(error).__name__)
+            continue
+        yield document
+
+
+def _urls(host: str, path: str) -> Iterator[str]:
+    """Yield where RFC 9728 has a server's metadata: for its path, then for the whole host.
+
+    None for a server in clear text that is not this machine: anybody on the way could name a
+    scope of his own.
+    """
+    if not is_private(host):
+        return
+    well_known = f"{host}/.well-known/oauth-protected-resource"
+    bare = path.partition("?")[0].rstrip("/")
+    if bare:
+        yield f"{well_known}{bare}"
+    yield well_known
+
+
+def is_private(url: str) -> bool:
+    """Can nobody on the way read what is sent to this URL? https, or http to this machine."""
+    parts = urlsplit(url)
+    hostname = parts.hostname or ""
+    if parts.scheme != "http":
+        return parts.scheme == "https" and bool(hostname)
+    try:
+        return ipaddress.ip_address(hostname).is_loopback
+    except ValueError:
+        return hostname == "localhost"
+
+
+def scope_of(document: Any, host: str, path: str) -> str:
+    """Return the scope that protected-resource metadata names, "" where it is not about us.
+
+    RFC 9728, 3.3: if `resource` is not the server asked, "the data contained in the response
+    MUST NOT be used". It may be the whole host, as the metadata at the root is.
+    """
+    if not isinstance(document, dict) or not isinstance(document.get("resource"), str):
+        return ""
+    ours, theirs = urlsplit(host + path), urlsplit(document["resource"])
+    same_host = (ours.scheme, ours.netloc.lower()) == (theirs.scheme, theirs.netloc.lower())
+    inside = f"{ours.path.rstrip('/')}/".startswith(f"{theirs.path.rstrip('/')}/")
+    named = document.get("scopes_supported")
+    scopes = [s for s in named if isinstance(s, str) and s] if isinstance(named, list) else []
+    if not (same_host and inside and scopes):
+        return ""
+    return next((scope for scope in scopes if scope.endswith("/.default")), scopes[0])

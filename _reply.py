@@ -20,13 +20,21 @@ from orjson import JSONDecodeError, dumps, loads
 
 from _failures import HTTPStatusError, MCPError, ProtocolError, status_failure
 from _jsonrpc import Message, decode, decode_or_none, error_code, result_of
-from _sse import SSEParser, whole_event
+from _sse import Event, SSEParser, whole_event
 
 ERROR_BODY_LIMIT = 65536  # bytes of an error reply that are looked at
 _IDS_OF_NOBODY = (None, "", "server-error")
 _NOT_OURS = "no response for this id"
 _KINDS = {b"application/json": "json", b"text/event-stream": "sse"}
 _ANSWER, _ERROR, _IGNORED = 1, 2, 3
+_MANY = 8  # events of one chunk
+# How all SDKs begin a notification. That much says what it is: a stream of them is not decoded.
+_NOTICE = (
+    b'{"jsonrpc":"2.0","method":"notifications/',
+    b'{"method":"notifications/',
+    b'{"jsonrpc": "2.0", "method": "notifications/',
+    b'{"method": "notifications/',
+)
 
 
 class Reply:
@@ -165,11 +173,21 @@ class Reply:
                 return True
             self._sse = SSEParser(self._resumed)
         events = self._sse.feed(chunk)
-        for event in events:
+        for event in self._after_notices(events) if len(events) > _MANY else events:
             self._take(*event)
             if self.done:
                 return True
         return bool(events)
+
+    def _after_notices(self, events: list[Event]) -> list[Event]:
+        """Count the notifications that need not be decoded; return the other events."""
+        if self._on_notification is not None:
+            return events
+        others = [
+            each for each in events if each[0] != "message" or not each[1].startswith(_NOTICE)
+        ]
+        self.notifications += len(events) - len(others)
+        return others
 
     def _try_early(self) -> None:
         # A server may send whole JSON in a chunked body that it never ends. Each failed attempt at
@@ -205,11 +223,9 @@ class Reply:
     def _take(self, kind: str, data: bytes) -> None:
         if kind != "message" and kind != "error":
             return
-        if b'"id"' not in data and b'"error"' not in data:
-            # Neither an answer nor a request; a stream of 2,000 notifications need not be decoded.
-            if b'"method"' in data and self._on_notification is None:
-                self.notifications += 1
-                return
+        if self._on_notification is None and data.startswith(_NOTICE):
+            self.notifications += 1
+            return
         try:
             message = decode(data)
         except ValueError:

@@ -14,17 +14,15 @@ blank line never came, as some servers close right after the data line and the J
 from __future__ import annotations
 
 from codecs import BOM_UTF8
-from typing import NamedTuple
+from itertools import repeat
 
 _PLAIN_HEADS = (b"event: message\r\n", b"event: message\n", b"")
 _BLANK_LINES = (b"\r\n", b"\n")
+_LARGE = 2048  # bytes of a chunk that holds many events, or is a part of a large one
 
 
-class Event(NamedTuple):
-    """One dispatched event: `type` is "message" where the stream named none."""
-
-    type: str
-    data: bytes
+Event = tuple[str, bytes]
+"""A dispatched event: its type, "message" where the stream named none, and its data."""
 
 
 def whole_event(chunk: bytes) -> bytes | None:
@@ -40,6 +38,22 @@ def whole_event(chunk: bytes) -> bytes | None:
         return None
     data = chunk[start + 5 : end].strip(b" \r")
     return data if data and b"\r" not in data else None
+
+
+def _alike(many: bytes, blank_line: bytes) -> list[Event] | None:
+    """Return events of which each has one line of data and the same head, else None.
+
+    A stream of thousands is full of them; it costs a tenth of what line by line would.
+    """
+    end = blank_line[: len(blank_line) // 2]
+    head = b"data: " if many[:1] == b"d" else b"event: message" + end + b"data: "
+    if not many.startswith(head):
+        return None
+    found = many[len(head) :].split(blank_line + head)
+    data = b"".join(found)
+    if b"\n" in data or b"\r" in data or b"" in found:
+        return None
+    return list(zip(repeat("message"), found))
 
 
 class SSEParser:
@@ -75,6 +89,22 @@ class SSEParser:
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Take the next bytes, however split, and return the events they complete."""
+        if len(chunk) < _LARGE or self._after_cr:
+            return self._feed(chunk)
+        has_cr = b"\r" in chunk
+        if self._partial and not has_cr and b"\n" not in chunk:
+            self._partial.append(chunk)
+            return []
+        blank_line = b"\r\n\r\n" if has_cr else b"\n\n"
+        # After its first blank line the parser is as good as new.
+        cut = chunk.find(blank_line) + len(blank_line)
+        many, separator, rest = chunk[cut:].rpartition(blank_line)
+        alike = _alike(many, blank_line) if separator and cut >= len(blank_line) else None
+        if alike is None:
+            return self._feed(chunk)
+        return [*self._feed(chunk[:cut]), *alike, *self._feed(rest)]
+
+    def _feed(self, chunk: bytes) -> list[Event]:
         if self._after_cr and chunk:
             self._after_cr = False
             if chunk[:1] == b"\n":
@@ -123,7 +153,7 @@ class SSEParser:
                 if data:
                     joined = b"\n".join(data)
                     if joined:
-                        events.append(Event(self._type or "message", joined))
+                        events.append((self._type or "message", joined))
                     data.clear()
                 self._type = ""
                 if self._id is not None:

@@ -152,6 +152,33 @@ def test_an_id_inside_the_params_of_a_notification_is_no_answer() -> None:
     assert reply.notifications == 1
 
 
+NOTICE = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"id": 7, "error": 1}}
+
+
+@pytest.mark.parametrize(
+    "order", [("jsonrpc", "method", "params"), ("params", "method", "jsonrpc")]
+)
+@pytest.mark.parametrize("blanks", [None, (",", ":")])
+def test_a_reply_after_thousands_of_notifications_is_found_and_all_are_counted(
+    order: tuple[str, ...], blanks: tuple[str, str] | None
+) -> None:
+    notice = json.dumps({key: NOTICE[key] for key in order}, separators=blanks)
+    stream = f"data: {notice}\n\n" * 3000 + f"data: {json.dumps(OK)}\n\n"
+
+    for size in (100, 2500, 70_000, len(stream)):
+        pieces = [stream[i : i + size].encode() for i in range(0, len(stream), size)]
+        reply = _read(pieces, SSE)
+
+        assert (reply.result(), reply.notifications) == ({"content": []}, 3000)
+
+
+def test_what_is_broken_among_thousands_of_notifications_fails() -> None:
+    notice = f"data: {json.dumps(NOTICE)}\n\n"
+    stream = notice * 1000 + 'data: {"result":\n\n' + notice * 1000 + f"data: {json.dumps(OK)}\n\n"
+
+    assert _failure(_read([stream.encode()], SSE)) == "ProtocolError: invalid JSON"
+
+
 def test_requests_of_the_server_are_handed_over_while_the_stream_goes_on() -> None:
     asked: list[dict[str, Any]] = []
     ping = {"jsonrpc": "2.0", "id": 7, "method": "ping"}

@@ -7,30 +7,30 @@ import pytest
 from _sse import Event, SSEParser
 from tests.pieces import body, names, ways
 
-A, B = Event("message", b"a"), Event("message", b"b")
+A, B = ("message", b"a"), ("message", b"b")
 STREAMS = {
     "one event": (b"data: a\n\n", [A]),
     "two events": (b"data: a\n\ndata: b\n\n", [A, B]),
-    "crlf": (b"event: x\r\ndata: a\r\n\r\n", [Event("x", b"a")]),
-    "cr": (b"event: x\rdata: a\r\r", [Event("x", b"a")]),
+    "crlf": (b"event: x\r\ndata: a\r\n\r\n", [("x", b"a")]),
+    "cr": (b"event: x\rdata: a\r\r", [("x", b"a")]),
     "crlf, then a blank line of lf": (b"data: a\r\n\ndata: b\r\n\n", [A, B]),
     "lf, then a blank line of cr": (b"data: a\n\rdata: b\n\r", [A, B]),
     "lf, then a blank line of crlf": (b"data: a\n\r\ndata: b\n\r\n", [A, B]),
-    "lines joined by lf": (b"data: a\ndata: b\n\n", [Event("message", b"a\nb")]),
-    "blank lines of data": (b"data: a\ndata:\ndata: b\n\n", [Event("message", b"a\n\nb")]),
-    "one blank dropped, not two": (b"data:  a\n\n", [Event("message", b" a")]),
+    "lines joined by lf": (b"data: a\ndata: b\n\n", [("message", b"a\nb")]),
+    "blank lines of data": (b"data: a\ndata:\ndata: b\n\n", [("message", b"a\n\nb")]),
+    "one blank dropped, not two": (b"data:  a\n\n", [("message", b" a")]),
     "no blank": (b"data:a\n\n", [A]),
-    "a colon in the value": (b"data: a:b: c\n\n", [Event("message", b"a:b: c")]),
+    "a colon in the value": (b"data: a:b: c\n\n", [("message", b"a:b: c")]),
     "comments": (b": x\n\n:\n\ndata: a\n: y\n\n", [A]),
     "no data": (b"event: ping\n\ndata: a\n\n", [A]),
     "empty data": (b"data: \n\ndata\n\ndata: a\n\n", [A]),
-    "a name for one event only": (b"event: x\ndata: b\n\ndata: a\n\n", [Event("x", b"b"), A]),
+    "a name for one event only": (b"event: x\ndata: b\n\ndata: a\n\n", [("x", b"b"), A]),
     "unknown fields": (b"foo: 1\ndatax: 2\nbar\ndata: a\n\n", [A]),
     "byte order mark": (b"\xef\xbb\xbfdata: a\n\n", [A]),
     "one byte order mark, not two": (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\ndata: b\n\n", [B]),
     "no line end but CR and LF": (
         b"data: a\xe2\x80\xa8b\x0bc\x0cd\x1ce\xc2\x85f\n\n",
-        [Event("message", b"a\xe2\x80\xa8b\x0bc\x0cd\x1ce\xc2\x85f")],
+        [("message", b"a\xe2\x80\xa8b\x0bc\x0cd\x1ce\xc2\x85f")],
     ),
 }
 
@@ -47,6 +47,47 @@ def test_events_are_the_same_however_the_stream_is_cut(name: str) -> None:
     assert {how: _parsed(pieces) for how, pieces in ways(stream)} == {
         how: expected for how, _ in ways(stream)
     }
+
+
+def _in_one_piece_and_by_a_thousand(stream: bytes) -> tuple[list[Event], list[Event]]:
+    small = [stream[start : start + 1000] for start in range(0, len(stream), 1000)]
+    return _parsed([stream]), _parsed(small)
+
+
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("head", [b"", b"event: message"])
+def test_among_thousands_of_plain_events_none_is_taken_for_another(
+    name: str, end: bytes, head: bytes
+) -> None:
+    plain = (head + end if head else b"") + b"data: " + b"p" * 90 + end * 2
+    odd = STREAMS[name][0].replace(b"\xef\xbb\xbf", b"")
+    stream = plain * 40 + odd + plain * 40 + odd + plain
+
+    whole, pieces = _in_one_piece_and_by_a_thousand(stream)
+
+    assert whole == pieces
+    assert whole.count(("message", b"p" * 90)) == 81
+
+
+def test_a_line_between_plain_events_keeps_its_meaning() -> None:
+    plain = b"data: " + b"p" * 90 + b"\n\n"
+    stream = plain * 40 + b"id: 7\ndata: a\n\n" + plain * 40
+
+    parser = SSEParser()
+    events = parser.feed(stream)
+
+    assert (len(events), parser.last_id) == (81, "7")
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_a_large_event_is_the_same_however_it_is_cut(end: bytes) -> None:
+    stream = b"data: " + b"x" * 20_000 + end + b"data: " + b"y" * 20_000 + end * 2
+
+    whole = ("message", b"x" * 20_000 + b"\n" + b"y" * 20_000)
+
+    for cut in range(1, len(stream), 997):
+        assert _parsed([stream[:cut], stream[cut:]]) == [whole]
 
 
 @pytest.mark.parametrize("name", names("*/*.sse"))
@@ -78,7 +119,7 @@ def test_a_last_event_whose_blank_line_never_came_is_returned_at_the_end(end: by
         for piece in pieces:
             parser.feed(piece)
 
-        assert parser.end() == [Event("x", b"a")]
+        assert parser.end() == [("x", b"a")]
 
 
 def test_a_stream_that_ends_between_events_has_no_event_left() -> None:
@@ -149,7 +190,7 @@ def test_only_ascii_digits_are_a_reconnection_time(field: bytes, expected: int |
 
 
 def test_bytes_that_are_no_utf_8_do_not_stop_the_parser() -> None:
-    assert _parsed([b"event: \xff\ndata: \xe9\n\n"]) == [Event("�", b"\xe9")]
+    assert _parsed([b"event: \xff\ndata: \xe9\n\n"]) == [("�", b"\xe9")]
 
 
 def test_a_long_line_in_many_pieces_is_joined_once() -> None:
@@ -159,4 +200,4 @@ def test_a_long_line_in_many_pieces_is_joined_once() -> None:
     for _ in range(80):
         assert parser.feed(piece) == []
 
-    assert parser.feed(b"\n\n") == [Event("message", piece * 80)]
+    assert parser.feed(b"\n\n") == [("message", piece * 80)]

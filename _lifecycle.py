@@ -21,7 +21,7 @@ from _envelope import HeaderAnnotationError, client_meta, mirrors_of, routing_he
 from _exchange import Exchanges, Judge, Result
 from _jsonrpc import next_id, notification_body, request_body
 from _probe import UNSUPPORTED_VERSION, judge_discovery
-from _revisions import AUTO, NEWEST_ENVELOPE, Era, Revision, revision_to_offer
+from _revisions import AUTO, NEWEST_ENVELOPE, Dealer, Era, Revision, revision_to_offer
 from _tally import servers, tallies
 from _trace import Trace
 from mcp_client import LIST_PAGES_LIMIT, MCPError, ProtocolError, Reply, Throttled
@@ -43,6 +43,7 @@ class Lifecycle(Exchanges):
     discovers = True
     """Does a stateless client ask `server/discover` before its first call?"""
 
+    _dealers: ClassVar[dict[type, Dealer]] = {}
     _decided: ClassVar[dict[tuple[str, str], Revision]] = {}
     _deciding: ClassVar[dict[tuple[str, str], Any]] = {}
     _asked: ClassVar[Counter[tuple[str, str]]] = Counter()
@@ -56,9 +57,10 @@ class Lifecycle(Exchanges):
         self._tools_fresh_until = 0.0
         self._wanted = _roster.pinned_revision() or self.protocol_version
         if self.protocol_versions and not _roster.pinned_revision():
-            names = list(self.protocol_versions)
-            weights = list(self.protocol_versions.values())
-            self._wanted = self._random.choices(names, weights)[0]
+            if type(self) not in self._dealers:
+                worker = getattr(environment.runner, "worker_index", 0)
+                self._dealers[type(self)] = Dealer(self.protocol_versions, worker)
+            self._wanted = self._dealers[type(self)].deal()
 
     def on_start(self) -> None:
         _roster.spread_out()
@@ -177,8 +179,7 @@ class Lifecycle(Exchanges):
             body = request_body(request_id, "server/discover", {"_meta": meta})
             routing = routing_headers("server/discover", None)
             headers = self._extra_headers()
-            limit = self.network_timeout
-            self._wire.carry("POST", body, headers, reply, trace, limit, routing)
+            self._wire.carry("POST", body, headers, reply, trace, self.network_timeout, routing)
         except Exception as error:
             verdict = judge_discovery(0, None)
             why = error if isinstance(error, MCPError) else type(error).__name__

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from lab import stats
+from lab.eras import Era, eras
+from lab.handshakes import Handshake, handshakes
 from lab.results import Request
 from lab.runs import Run
 from lab.stats import Summary, Window
@@ -32,7 +34,6 @@ TOLERATED = 0.01  # of a label's requests
 
 # Process -> (its seconds, the worst stretch of each).
 _Loads = dict[int, tuple[list[float], list[tuple[float, float]]]]
-SETTING_UP = ("initialize", "notifications/initialized", "tools/list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,28 +58,6 @@ class Failure:
     of: int
     first: float
     last: float
-
-
-@dataclass(frozen=True, slots=True)
-class Handshake:
-    """What opening a session cost at one server, on average, in ms.
-
-    share_of_waiting  percent of its sessions' summed response times
-    share_of_time     percent of its sessions' whole lives; None where rows name no session
-    """
-
-    server: str
-    sessions: int
-    initialize_ms: float
-    initialized_ms: float
-    list_ms: float
-    share_of_waiting: float
-    share_of_time: float | None
-
-    @property
-    def total_ms(self) -> float:
-        """All three together: what an agent waits before its first call."""
-        return self.initialize_ms + self.initialized_ms + self.list_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +89,7 @@ class Digest:
     calls: tuple[Summary, ...]
     failures: tuple[Failure, ...]
     handshakes: tuple[Handshake, ...]
+    eras: tuple[Era, ...]
     bucket: float
     points: tuple[Point, ...]
     standins: tuple[str, ...]
@@ -153,7 +133,8 @@ def digest(run: Run) -> Digest:
         lines=tuple(lines),
         calls=tuple(_calls(groups, span)),
         failures=tuple(_failures(run.requests, groups)),
-        handshakes=tuple(_handshakes(run.requests)),
+        handshakes=tuple(handshakes(run.requests)),
+        eras=tuple(eras(run.requests, span)),
         bucket=width,
         points=tuple(points(run, span, width)),
         standins=tuple(
@@ -237,39 +218,3 @@ def _failures(requests: list[Request], groups: dict[str, list[Request]]) -> list
         for key, group in found.items()
     ]
     return sorted(failures, key=lambda each: (-each.count, each.label))
-
-
-def _handshakes(requests: list[Request]) -> list[Handshake]:
-    servers: dict[str, list[Request]] = {}
-    for each in requests:
-        servers.setdefault(server_of(each.label), []).append(each)
-    found = []
-    for server, rows in sorted(servers.items()):
-        spent = dict.fromkeys(SETTING_UP, 0.0)
-        lives: dict[tuple[int, str, int], tuple[float, float]] = {}
-        opened = 0
-        for each in rows:
-            what = each.label.partition(":")[2]
-            if what in spent:
-                spent[what] += each.elapsed_ms
-                opened += what == "initialize" and each.success
-            if each.session:
-                who = (each.process, each.user_class, each.session)
-                first, last = lives.get(who, (each.start, each.end))
-                lives[who] = (min(first, each.start), max(last, each.end))
-        if opened:
-            sum_ms = sum(spent.values())
-            lived = sum(last - first for first, last in lives.values()) * 1000.0
-            waited = max(sum(each.elapsed_ms for each in rows), 1e-9)
-            found.append(
-                Handshake(
-                    server,
-                    opened,
-                    initialize_ms=spent["initialize"] / opened,
-                    initialized_ms=spent["notifications/initialized"] / opened,
-                    list_ms=spent["tools/list"] / opened,
-                    share_of_waiting=100.0 * sum_ms / waited,
-                    share_of_time=100.0 * sum_ms / lived if lived else None,
-                )
-            )
-    return found

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from lab.annex import annex
 from lab.digest import Digest
+from lab.markup import grid, section
 from lab.outcome import COULD_NOT_RUN, Outcome
 from lab.plots import BAD, COLOURS, Bar, Series, bars, clock, lines
-from lab.table import HEADINGS, cells, ms
+from lab.table import HEADINGS, cells
 from lab.timeline import server_of
+from lab.units import ms
 
-_SAID = ("name", "version", "protocolVersion", "session", "url")
 _STYLE = Path(__file__).with_name("page.css")
 
 
@@ -29,10 +30,7 @@ def page(outcome: Outcome) -> str:
             _criteria(outcome),
             _failures(digest),
             _over_time(digest),
-            _handshakes(digest),
-            _counted(digest),
-            _servers(digest),
-            _method(digest),
+            annex(digest),
         )
     )
     return (
@@ -41,35 +39,6 @@ def page(outcome: Outcome) -> str:
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title><style>{_STYLE.read_text(encoding='utf-8')}</style>"
         f"</head><body><main>{body}</main></body></html>\n"
-    )
-
-
-def _section(name: str, lead: str, *parts: str) -> str:
-    return f"<section><h2>{escape(name)}</h2><p class=lead>{lead}</p>{''.join(parts)}</section>"
-
-
-def _grid(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, total: bool = False
-) -> str:
-    """A table: columns after the first so many are numbers, the last row may be a total.
-
-    A row with a cell that begins with "! " stands out.
-    """
-
-    def row(tag: str, texts: Sequence[str]) -> str:
-        return "".join(
-            f"<{tag}{' class=n' if index >= words else ''}>{escape(each)}</{tag}>"
-            for index, each in enumerate(texts)
-        )
-
-    kinds = [" class=bad" if any(cell.startswith("! ") for cell in each) else "" for each in rows]
-    if total:
-        kinds[-1] = " class=last"
-    pairs = zip(kinds, rows, strict=True)
-    body = "".join(f"<tr{kind}>{row('td', each)}</tr>" for kind, each in pairs)
-    return (
-        f"<div class=wide><table><thead><tr>{row('th', heads)}</tr></thead>"
-        f"<tbody>{body}</tbody></table></div>"
     )
 
 
@@ -140,7 +109,7 @@ def _waits(digest: Digest) -> str:
         )
         for s in tools
     ]
-    return _section(
+    return section(
         "What an agent waits for",
         "Tool calls only. The bar is the average, its pale extension reaches to the p90;"
         " milliseconds, one scale for both figures.",
@@ -152,18 +121,18 @@ def _table(digest: Digest) -> str:
     rows = [cells(line) for line in digest.lines]
     rows.append(cells(digest.total))
     heads = [*HEADINGS[:-1], "mark" if any(line.mark for line in digest.lines) else ""]
-    return _section(
+    return section(
         "All requests",
         "Response times in milliseconds, failed requests included, percentiles from raw samples;"
         " req/s over the whole run.",
-        _grid(heads, rows, total=True),
+        grid(heads, rows, total=True),
     )
 
 
 def _criteria(outcome: Outcome) -> str:
     judged = outcome.verdict.judgements
     if not judged:
-        return _section("Criteria", "None were given, so nothing could fail this run.")
+        return section("Criteria", "None were given, so nothing could fail this run.")
     failing_first = sorted(judged, key=lambda each: not each.fails)
     rows = [
         (("! " if j.fails else "") + j.outcome.value, j.criterion.subject, j.criterion.text, j.why)
@@ -171,12 +140,12 @@ def _criteria(outcome: Outcome) -> str:
     ]
     lead = "A criterion that is true fails the run, as in Azure Load Testing."
     heads = ("outcome", "request", "fails if", "found")
-    return _section("Criteria", lead, _grid(heads, rows, words=4))
+    return section("Criteria", lead, grid(heads, rows, words=4))
 
 
 def _failures(digest: Digest) -> str:
     if not digest.failures:
-        return _section("Failures", "None.")
+        return section("Failures", "None.")
 
     def offset(at: float) -> str:
         return clock(at - digest.span.start)
@@ -189,7 +158,7 @@ def _failures(digest: Digest) -> str:
         for f in digest.failures
     ]
     heads = ("label", "kind", "text", "count", "% of label", "first", "last")
-    return _section("Failures", "By kind and text.", _grid(heads, rows, words=3))
+    return section("Failures", "By kind and text.", grid(heads, rows, words=3))
 
 
 def _over_time(digest: Digest) -> str:
@@ -224,57 +193,4 @@ def _over_time(digest: Digest) -> str:
     lead = f"By the end of each request, in buckets of {width:g} s; point at one for its figures."
     if digest.load is not None:
         lead += f" This machine: {digest.load}."
-    return _section("Over time", lead, f"<div class=charts>{''.join(charts)}</div>")
-
-
-def _handshakes(digest: Digest) -> str:
-    if not digest.handshakes:
-        return ""
-    rows = [
-        (
-            *(h.server, f"{h.sessions:,}"),
-            *(ms(v) for v in (h.initialize_ms, h.initialized_ms, h.list_ms, h.total_ms)),
-            f"{h.share_of_waiting:.1f} %",
-            "not known" if h.share_of_time is None else f"{h.share_of_time:.2f} %",
-        )
-        for h in digest.handshakes
-    ]
-    heads = ("server", "sessions", "initialize", "initialized", "tools/list", "together")
-    return _section(
-        "The handshake's price",
-        "What an agent waits before its first call, on average and in milliseconds, and what part"
-        " that is of all it waited for, and of its session's whole time.",
-        _grid([*heads, "of waiting", "of the session"], rows),
-    )
-
-
-def _counted(digest: Digest) -> str:
-    rows = [(s, what, f"{n:,}") for (s, what), n in sorted(digest.run.tallies.items())]
-    if not rows:
-        return ""
-    lead = "What happened beside the requests and is in none of the figures above."
-    return _section("Counted, no sample", lead, _grid(("server", "what", "count"), rows, words=2))
-
-
-def _servers(digest: Digest) -> str:
-    rows = [
-        (label, *(str(said.get(key, "")) for key in _SAID))
-        for label, said in sorted(digest.run.servers.items())
-    ]
-    if not rows:
-        return ""
-    heads = ("label", "name", "version", "MCP revision", "session", "address")
-    return _section("Servers", "As they named themselves.", _grid(heads, rows, words=6))
-
-
-def _method(digest: Digest) -> str:
-    facts = [p.facts for p in digest.run.processes.values() if p.facts]
-    made = sorted({f"Python {f.get('python')}, Locust {f.get('locust')}" for f in facts})
-    return _section(
-        "How to read this",
-        "The clock runs from just before a request is written, a connection that must be opened"
-        " included, to the read that completed its reply. Percentiles are interpolated between raw"
-        " samples; Azure Load Testing sketches them and may differ by a few percent. A light load"
-        " is a baseline, not a ceiling."
-        + (f" {len(facts)} process{'es' * (len(facts) > 1)}: {'; '.join(made)}." if made else ""),
-    )
+    return section("Over time", lead, f"<div class=charts>{''.join(charts)}</div>")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from lab.table import ms
+from lab.units import ms
 
 COLOURS = 7
 BAD = 7  # the colour of failures, and of nothing else

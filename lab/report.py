@@ -11,7 +11,7 @@ import json
 import os
 from pathlib import Path
 
-from lab import junit, runs, table
+from lab import eras, junit, runs, table
 from lab.cli import CannotRun
 from lab.digest import digest
 from lab.gate import Gate
@@ -138,9 +138,16 @@ def summary(outcome: Outcome) -> str:
         outcome.first_line,
         table.markdown(outcome.digest),
         "\n".join(["| outcome | request | fails if | found |", "|:--|:--|:--|:--|", *rows]),
+        *(_revisions(era) for era in outcome.digest.eras),
         "\n".join(f"- {each}" for each in [*table.beneath(outcome.digest), *_notes(outcome)]),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _revisions(era: eras.Era) -> str:
+    heads = [f"{era.server}: {eras.HEADINGS[0]}", *eras.HEADINGS[1:]]
+    rule = [":--", *["--:"] * (len(heads) - 1)]
+    return table.piped([heads, rule, *map(eras.cells, era.spoken)])
 
 
 def _notes(outcome: Outcome) -> list[str]:

@@ -29,6 +29,7 @@ class Request(Sample):
     process       the N of its engineN_results.csv
     session       the user's ordinal in its process; 0 where it is not known
     all_users     users that ran in its process at the time
+    revision      of MCP; "" before one was agreed upon, and in Azure's own files
     """
 
     code: str = ""
@@ -41,6 +42,9 @@ class Request(Sample):
     connect_ms: float | None = None
     headers_ms: float | None = None
     first_event_ms: float | None = None
+    revision: str = ""
+    sent_bytes: int = 0
+    received_bytes: int = 0
 
 
 def find(place: Path) -> Iterator[tuple[str, io.TextIOBase]]:
@@ -109,6 +113,10 @@ def _request(row: list[str], place: Mapping[str, int], process: int) -> Request:
         value = text(column)
         return float(value) if value else None
 
+    def whole(column: str) -> int:
+        value = text(column)
+        return int(value) if value.isdecimal() else 0
+
     success = text("success").lower()
     if success not in {"true", "false"}:
         raise ValueError(success)
@@ -130,4 +138,7 @@ def _request(row: list[str], place: Mapping[str, int], process: int) -> Request:
         connect_ms=number("connect_ms"),
         headers_ms=number("headers_ms"),
         first_event_ms=number("first_event_ms"),
+        revision=sys.intern(text("revision")),
+        sent_bytes=whole("sentBytes"),
+        received_bytes=whole("bytes"),
     )

@@ -19,10 +19,12 @@ AZURE_COLUMNS = (
     *("allThreads", "URL", "Latency", "IdleTime", "Connect"),
 )
 # Instants are milliseconds after the clock started, empty where they did not happen; waited_ms
-# is how long after its plan the request started, off the clock.
+# is how long after its plan the request started, off the clock. revision is the one spoken, empty
+# before one was agreed upon.
 OUR_COLUMNS = (
     *("elapsed_ms", "method", "user_class", "session", "request_id", "kind", "failure_kind"),
     *("waited_ms", "connect_ms", "tls_ms", "headers_ms", "first_event_ms", "reply_ms", "end_ms"),
+    "revision",
 )
 HEADER = ",".join(AZURE_COLUMNS + OUR_COLUMNS) + "\n"
 
@@ -92,6 +94,7 @@ class Facts(NamedTuple):
     received_bytes: int = 0
     user_class: str = ""
     session: int = 0
+    revision: str = ""
 
 
 class Lines:
@@ -155,7 +158,7 @@ class Lines:
             f"{int(at * 1e3)},{rounded},{head}{session},text,true,,{received},{sent},{users},"
             f"{rounded},0,0,{exact},{middle}{session},{facts.request_id},{kind},,{waited},,,"
             f"{exact},{exact if first == replied else _ms(first, started)},{exact},"
-            f"{exact if ended == replied else _ms(ended, started)}\n"
+            f"{exact if ended == replied else _ms(ended, started)},{facts.revision}\n"
         )
 
     def any_line(
@@ -186,7 +189,8 @@ class Lines:
             f"{_rounded((open_at - started) * 1e3) if open_at else 0},"
             f"{_exact(elapsed)},{middle}{facts.session},{request_id},{facts.kind},{failure_kind},"
             f"{_ms(started, facts.planned)},"
-            f"{','.join([_ms(each, started) for each in instants])},{_ms(facts.ended, started)}\n"
+            f"{','.join([_ms(each, started) for each in instants])},{_ms(facts.ended, started)},"
+            f"{facts.revision}\n"
         )
 
     def _parts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lab.digest import Digest, Line
+from lab.units import ms
 
 HEADINGS = (
     *("label", "requests", "failed", "failed %", "avg", "p50", "p90", "p95", "p99", "max"),
@@ -26,11 +27,6 @@ def cells(line: Line) -> tuple[str, ...]:
     )
 
 
-def ms(value: float) -> str:
-    """Return milliseconds with as many digits as they deserve."""
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:,.0f}"
-
-
 def text(digest: Digest) -> str:
     """Return the table for a terminal, the total under a rule."""
     rows = [cells(line) for line in digest.lines]
@@ -50,7 +46,11 @@ def markdown(digest: Digest) -> str:
     """Return the same table in Markdown."""
     rows = [cells(line) for line in [*digest.lines, digest.total]]
     heads = [*HEADINGS[:-1], "mark"]
-    lines = [heads, [":--", *["--:"] * (len(heads) - 2), ":--"], *rows]
+    return piped([heads, [":--", *["--:"] * (len(heads) - 2), ":--"], *rows])
+
+
+def piped(lines: Sequence[Sequence[str]]) -> str:
+    """Return rows of cells, heads and their rule first, as a table in Markdown."""
     return "\n".join("| " + " | ".join(_escaped(each) for each in line) + " |" for line in lines)
 
 
@@ -59,7 +59,7 @@ def _escaped(text: str) -> str:
 
 
 def beneath(digest: Digest) -> list[str]:
-    """Return the lines that belong under a table: failures, tallies, who the servers were."""
+    """Return the lines that belong under a table: failures, tallies, revisions, the machine."""
     lines = [
         f"failed: {each.label}: {each.kind}: {each.text} ({each.count} of {each.of})"
         for each in digest.failures[:10]
@@ -70,6 +70,7 @@ def beneath(digest: Digest) -> list[str]:
         f"counted, no sample: {label}: {what}: {count}"
         for (label, what), count in sorted(digest.run.tallies.items())
     ]
+    lines += [f"revisions: {era.server}: {said}" for era in digest.eras for said in era.said]
     if digest.load is not None:
         lines.append(f"this machine: {digest.load}")
     if digest.standins:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+
 import pytest
 
 from _revisions import (
     NEWEST_ENVELOPE,
     NEWEST_HANDSHAKE,
     REVISIONS,
+    Dealer,
     Era,
     revision_to_offer,
 )
@@ -37,3 +41,23 @@ def test_another_one_is_refused_with_those_that_can_be(name: str) -> None:
         revision_to_offer(name)
 
     assert repr(name) in str(caught.value)
+
+
+@pytest.mark.parametrize("worker", [-1, 0, 1, 2])  # -1 is where there are no workers
+@pytest.mark.parametrize("weights", [{"a": 1, "b": 1}, {"a": 3, "b": 1}, {"a": 2, "b": 1, "c": 1}])
+def test_users_are_dealt_among_revisions_by_weight_whatever_their_number(
+    weights: Mapping[str, float], worker: int
+) -> None:
+    dealer = Dealer(weights, worker)
+    dealt: Counter[str] = Counter()
+    for users in range(1, 41):
+        dealt[dealer.deal()] += 1
+
+        for name, weight in weights.items():
+            assert abs(dealt[name] - users * weight / sum(weights.values())) <= 1
+
+
+def test_workers_with_one_user_each_do_not_all_speak_the_same_revision() -> None:
+    weights = {"a": 1, "b": 1}
+
+    assert Counter(Dealer(weights, worker).deal() for worker in range(4)) == {"a": 2, "b": 2}

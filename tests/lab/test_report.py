@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lab import report, runs, table
+from lab import report, runs, table, units
 from lab.cli import CannotRun, main
 from lab.digest import Digest, digest, stretches
 from lab.gate import Gate
@@ -441,7 +441,7 @@ def test_the_table_of_a_terminal_has_its_columns_aligned(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("value", "shown"), [(9.876, "9.88"), (98.76, "98.8"), (9876.5, "9,876")])
 def test_milliseconds_have_as_many_digits_as_they_deserve(value: float, shown: str) -> None:
-    assert table.ms(value) == shown
+    assert units.ms(value) == shown
 
 
 @pytest.mark.parametrize(

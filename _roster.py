@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import gevent
 from gevent import GreenletExit
+from gevent.lock import BoundedSemaphore
 
 import _origin
 import _process
@@ -52,10 +53,15 @@ def watch(base: type[Any]) -> None:
     def hosted(environment: Environment) -> list[Any]:
         return [c for c in environment.user_classes if issubclass(c, base)]
 
+    judging = BoundedSemaphore(1)
+
     def on_init(environment: Environment, **_: Any) -> None:
-        judge(environment, hosted(environment))
+        with judging:
+            judge(environment, hosted(environment))
 
     def on_test_start(environment: Environment, **_: Any) -> None:
+        with judging:  # a master may start its workers while they still wait for Key Vault
+            pass
         forget_host_of_the_form(environment, hosted(environment))
         if not isinstance(environment.runner, WorkerRunner):
             run_time = getattr(environment.parsed_options, "run_time", None) or 0

@@ -18,7 +18,9 @@ from urllib.parse import urlsplit
 
 import gevent
 
-WAIT_S = 60.0  # for all secrets; a sign-in by `az` alone may take 13 s (Azure/azure-cli#20404)
+# For all secrets; a sign-in by `az` alone may take 13 s (Azure/azure-cli#20404), and a worker that
+# hears nothing of its master for 60 s gives up.
+WAIT_S = 45.0
 # azure-core waits 300 s for a connection, tries three times, and as long as a Retry-After says: the
 # run has not begun, so whoever started it is told at once.
 PATIENCE: dict[str, Any] = {

@@ -47,14 +47,15 @@ class Seen:
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """This process's environment without anything that steers a run; `.env` stays unread."""
+    """This process's environment without what steers a run: no `.env` is read, no vault asked."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if not name.upper().startswith(_NOT_INHERITED)
     }
     paths = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH")]))
-    return {**kept, "PYTHONPATH": paths, "PYTHON_DOTENV_DISABLED": "1", **more}
+    ours = {"PYTHONPATH": paths, "PYTHON_DOTENV_DISABLED": "1", "MCP_VAULT": "0"}
+    return {**kept, **ours, **more}
 
 
 @dataclass

@@ -14,6 +14,13 @@ from _failures import MCPError, ProtocolError, RPCError, SessionLost, says_sessi
 
 Message = Any  # a decoded document: a dict for all that is well formed
 
+_NOTICES = (
+    b'{"jsonrpc":"2.0","method":"notifications/',
+    b'{"method":"notifications/',
+    b'{"jsonrpc": "2.0", "method": "notifications/',
+    b'{"method": "notifications/',
+)
+
 
 def _first_id() -> int:
     # Servers with one shared transport route replies by id alone (GHSA-345p-7cg4-v4c7): ids are
@@ -58,6 +65,11 @@ def notification_body(method: str, params: Any = None) -> bytes:
 def response_body(request_id: Any, member: str, value: Any) -> bytes:
     """Encode our answer to a server's request; `member` is "result" or "error"."""
     return _encode({"jsonrpc": "2.0", "id": request_id, member: value})
+
+
+def is_notice(data: bytes) -> bool:
+    """Does a message begin as all SDKs begin a notification? A stream of them is not decoded."""
+    return data.startswith(_NOTICES)
 
 
 def _encode(message: dict[str, Any]) -> bytes:

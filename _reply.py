@@ -19,22 +19,14 @@ from typing import Any, Callable
 from orjson import JSONDecodeError, dumps, loads
 
 from _failures import HTTPStatusError, MCPError, ProtocolError, status_failure
-from _jsonrpc import Message, decode, decode_or_none, error_code, result_of
-from _sse import Event, SSEParser, whole_event
+from _jsonrpc import Message, decode, decode_or_none, error_code, is_notice, result_of
+from _sse import SSEParser, whole_event
 
 ERROR_BODY_LIMIT = 65536  # bytes of an error reply that are looked at
 _IDS_OF_NOBODY = (None, "", "server-error")
 _NOT_OURS = "no response for this id"
 _KINDS = {b"application/json": "json", b"text/event-stream": "sse"}
 _ANSWER, _ERROR, _IGNORED = 1, 2, 3
-_MANY = 8  # events of one chunk
-# How all SDKs begin a notification. That much says what it is: a stream of them is not decoded.
-_NOTICE = (
-    b'{"jsonrpc":"2.0","method":"notifications/',
-    b'{"method":"notifications/',
-    b'{"jsonrpc": "2.0", "method": "notifications/',
-    b'{"method": "notifications/',
-)
 
 
 class Reply:
@@ -173,21 +165,15 @@ class Reply:
                 return True
             self._sse = SSEParser(self._resumed)
         events = self._sse.feed(chunk)
-        for event in self._after_notices(events) if len(events) > _MANY else events:
+        others = events
+        if self._on_notification is None:
+            others = [each for each in events if each[0] != "message" or not is_notice(each[1])]
+            self.notifications += len(events) - len(others)
+        for event in others:
             self._take(*event)
             if self.done:
                 return True
         return bool(events)
-
-    def _after_notices(self, events: list[Event]) -> list[Event]:
-        """Count the notifications that need not be decoded; return the other events."""
-        if self._on_notification is not None:
-            return events
-        others = [
-            each for each in events if each[0] != "message" or not each[1].startswith(_NOTICE)
-        ]
-        self.notifications += len(events) - len(others)
-        return others
 
     def _try_early(self) -> None:
         # A server may send whole JSON in a chunked body that it never ends. Each failed attempt at
@@ -223,7 +209,7 @@ class Reply:
     def _take(self, kind: str, data: bytes) -> None:
         if kind != "message" and kind != "error":
             return
-        if self._on_notification is None and data.startswith(_NOTICE):
+        if self._on_notification is None and is_notice(data):
             self.notifications += 1
             return
         try:

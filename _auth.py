@@ -26,7 +26,7 @@ import gevent
 
 from _failures import AuthError
 from _metadata import documents, scope_of
-from _tally import tallies
+from _tally import Sent, sent, tallies
 from _workload import secret
 
 logger = logging.getLogger(__name__)
@@ -142,6 +142,7 @@ class RenewedToken:
     def _renew(self) -> None:
         """Run as the one renewing greenlet; never raises."""
         last, fresh = self._token.value if self._token else self._refused, bool(self._refused)
+        at, began, asked, failure = time.time(), time.perf_counter(), self.requests, ""
         try:
             value, ends = self._mint(fresh)
             lifetime = ends - self._clock()
@@ -158,10 +159,13 @@ class RenewedToken:
         except Exception as error:
             if not self._failure:
                 logger.error("%s: no token, %s", self.label, scrubbed(error))
-            self._failure = type(error).__name__
+            self._failure = failure = type(error).__name__
             self._not_before = self._clock() + PAUSE_S
         finally:
             self._renewal = None
+            if failure or self.requests > asked:  # else it had one that another class asked for
+                took = (time.perf_counter() - began) * 1000.0
+                sent.append(Sent(at, self.label, "renewal", took, error=failure))
 
 
 class EntraToken(RenewedToken):

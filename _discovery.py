@@ -4,7 +4,7 @@
    of the 401's challenge, else at the well-known place for the path, else for the host;
 2. that server says where tokens are to be had: RFC 8414, or OpenID discovery.
 
-None of it is a sample of Locust's: `requests` keeps what was sent, for the report. What comes here
+None of it is a sample of Locust's: `_tally` keeps what was sent, for the report. What comes here
 names whoever is to get our secret next. So it comes over https or from this machine only, and a
 redirect is followed within its origin only. Errors name the step, never a value.
 """
@@ -20,33 +20,21 @@ from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import gevent
-import requests as http  # `requests` are those that were sent
+import requests
 
-from _metadata import is_private
-from _tally import tallies
+from _metadata import RESOURCE, is_private
+from _tally import Sent, sent, tallies
 
 TIMEOUT_S = 10.0  # for one request, however its answer trickles
 LONGEST = 1 << 20  # bytes of an answer
 SENDINGS_LIMIT = 4  # of one request, redirects included
-RESOURCE, SERVER = "protected resource metadata", "authorization server metadata"
+SERVER = "authorization server metadata"
 
 Answer = tuple[int, Mapping[str, str], dict[str, Any]]
 
 
 class OAuthError(Exception):
     """Why no token came: at what step, and the server's own error code; never a value."""
-
-
-class Sent(NamedTuple):
-    """One request on the way to a token."""
-
-    at: float  # epoch seconds
-    what: str  # "<label>:<step>"
-    milliseconds: float
-    status: int  # 0: no answer
-
-
-requests: list[Sent] = []
 
 
 class Place(NamedTuple):
@@ -206,11 +194,11 @@ def _target(url: str, headers: Mapping[str, str]) -> str:
 
 
 def _send_once(label: str, verb: str, url: str, what: str, **more: Any) -> Answer:
-    status, body = 0, b""
+    status, body, failure = 0, b"", "time is up"
     began, at = time.perf_counter(), time.time()
     try:
         with gevent.Timeout(TIMEOUT_S, OAuthError(f"{what}, time is up")):
-            reply = http.request(
+            reply = requests.request(
                 verb, url, headers={"Accept": "application/json, text/event-stream"}, stream=True,
                 timeout=TIMEOUT_S, allow_redirects=False, verify=_bundle(),
                 **{**more, "auth": more.get("auth") or _no_netrc},
@@ -219,11 +207,13 @@ def _send_once(label: str, verb: str, url: str, what: str, **more: Any) -> Answe
                 status = reply.status_code
                 if what != "challenge":  # whose answer may be a stream, and is not needed
                     body = _read(reply)
-    except (http.RequestException, OSError, ValueError) as error:
-        raise OAuthError(f"{what}, no answer, {type(error).__name__}") from None
+        failure = ""
+    except (requests.RequestException, OSError, ValueError) as error:
+        failure = type(error).__name__
+        raise OAuthError(f"{what}, no answer, {failure}") from None
     finally:
         elapsed = (time.perf_counter() - began) * 1000.0
-        requests.append(Sent(at, f"{label}:{what}", elapsed, status))
+        sent.append(Sent(at, label, what, elapsed, status, failure))
         if what != "token":  # those are counted where tokens are
             tallies[label, "metadata requests"] += 1
     return status, reply.headers, _object(body)
@@ -239,7 +229,7 @@ def _bundle() -> str | bool:
     return next(filter(None, map(os.environ.get, names)), True)
 
 
-def _read(reply: http.Response) -> bytes:
+def _read(reply: requests.Response) -> bytes:
     body = b""
     for chunk in reply.iter_content(1 << 16):
         body += chunk

@@ -5,16 +5,19 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
+import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from _tally import tallies
+from _tally import Sent, sent, tallies
 
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 5.0
+RESOURCE = "protected resource metadata"
 
 
 def documents(label: str, host: str, path: str) -> Iterator[Any]:
@@ -24,15 +27,22 @@ def documents(label: str, host: str, path: str) -> Iterator[Any]:
     """
     for url in _urls(host, path):
         tallies[label, "metadata requests"] += 1
+        at, began, status, failure = time.time(), time.perf_counter(), 0, ""
         try:
             with urlopen(  # noqa: S310 - _urls gives http(s) only
                 Request(url, headers={"Accept": "application/json"}),  # noqa: S310
                 timeout=TIMEOUT_S,
             ) as reply:
+                status = reply.status
                 document = json.loads(reply.read(1 << 20))
         except Exception as error:
+            status = getattr(error, "code", status)
+            failure = "" if isinstance(error, HTTPError) else type(error).__name__
             logger.debug("%s: %s: %s", label, url, type(error).__name__)
             continue
+        finally:
+            took = (time.perf_counter() - began) * 1000.0
+            sent.append(Sent(at, label, RESOURCE, took, status, failure))
         yield document
 
 

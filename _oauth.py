@@ -20,10 +20,10 @@ from urllib.parse import quote
 from gevent.lock import BoundedSemaphore
 
 from _auth import RenewedToken
-from _discovery import OAuthError, Place, Sent, discover, requests, send
+from _discovery import OAuthError, Place, discover, send
 from _workload import WorkloadError, secret, text
 
-__all__ = ["ClientCredentials", "OAuthError", "Sent", "requests"]
+__all__ = ["ClientCredentials", "OAuthError"]
 
 LIFETIME_UNLESS_TOLD_S = 3600.0
 RENEW_AT = (0.75, 0.85)  # of the lifetime: engines that began together do not renew together

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from lab import eras
+from lab import eras, tokens
 from lab.digest import Digest
 from lab.markup import grid, section
 from lab.units import ms
@@ -18,6 +18,7 @@ def annex(digest: Digest) -> str:
         (
             _handshakes(digest),
             _eras(digest),
+            _tokens(digest),
             _counted(digest),
             _servers(digest),
             _method(digest),
@@ -60,6 +61,17 @@ def _eras(digest: Digest) -> str:
         " bytes are those of a call on the wire, headers included."
     )
     return section("Revisions compared", lead, *parts)
+
+
+def _tokens(digest: Digest) -> str:
+    if not digest.tokens:
+        return ""
+    lead = (
+        "Requests for tokens are no samples: they are in none of the figures above, and no user"
+        " waited for them on the clock. Milliseconds; a renewal is all of its steps together."
+    )
+    rows = [each.cells() for each in digest.tokens]
+    return section("Tokens", lead, grid(tokens.HEADINGS, rows, words=2))
 
 
 def _counted(digest: Digest) -> str:

@@ -25,6 +25,7 @@ from lab.results import Request
 from lab.runs import Run
 from lab.stats import Summary, Window
 from lab.timeline import Point, bucket, points, server_of
+from lab.tokens import Step, steps
 
 HOT_PERCENT = 85.0
 LATE_MS = 5.0
@@ -90,6 +91,7 @@ class Digest:
     failures: tuple[Failure, ...]
     handshakes: tuple[Handshake, ...]
     eras: tuple[Era, ...]
+    tokens: tuple[Step, ...]
     bucket: float
     points: tuple[Point, ...]
     standins: tuple[str, ...]
@@ -135,6 +137,7 @@ def digest(run: Run) -> Digest:
         failures=tuple(_failures(run.requests, groups)),
         handshakes=tuple(handshakes(run.requests)),
         eras=tuple(eras(run.requests, span)),
+        tokens=tuple(steps(each for process in run.processes.values() for each in process.sent)),
         bucket=width,
         points=tuple(points(run, span, width)),
         standins=tuple(

@@ -93,6 +93,7 @@ class Outcome:
                 }
                 for line in [*digest.lines, digest.total]
             },
+            "tokens": [step.as_json() for step in digest.tokens],
             "revisions": [era.as_json() for era in digest.eras],
             "failures": [
                 {"label": f.label, "kind": f.kind, "text": f.text, "count": f.count}

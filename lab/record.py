@@ -8,7 +8,7 @@ The run folder is the variable MCP_RUN_DIR's, else ``runs/<UTC stamp>-locust``. 
 has users claims a number and writes files of that number only:
 
     results/engineN_results.csv   the rows; complete lines at every moment
-    ticks-N.jsonl                 users by class, and the process's own lag and CPU, over time
+    ticks-N.jsonl                 users by class, requests for tokens, own lag and CPU, over time
     tallies-N.json                what was counted and is no sample, who the servers said they are
 
 A request's line is made when its event is fired, which is off the clock, and written with others
@@ -223,6 +223,9 @@ class Recorder:
         for at, lag, cpu in reversed(list(fresh)):
             lines.append({"t": at, "lag_p99_ms": lag, "cpu_percent": cpu})
             self._lag_seen = at
+        sent = getattr(sys.modules.get("_tally"), "sent", ())
+        while sent:
+            lines.append(sent.popleft()._asdict())
         if lines:
             part.ticks.write("".join(json.dumps(line) + "\n" for line in lines).encode())
 

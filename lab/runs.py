@@ -3,7 +3,7 @@
     runs/<UTC stamp>-<what>/
         run.json              what ran, when, how it ended
         results/engineN_results.csv   one file per process, Azure's 17 columns and then ours
-        ticks-N.jsonl         the process's users by class, and its own lag and CPU, over time
+        ticks-N.jsonl         its users by class, requests for tokens, own lag and CPU, over time
         tallies-N.json        what it counted and is no sample, who the servers said they are
         standins/*.jsonl      the stand-ins' own logs, where stand-ins were the servers
         verdict.json summary.md junit.xml report.html locust.log
@@ -26,6 +26,7 @@ from typing import Any
 
 from lab import results
 from lab.results import Request, RunError
+from lab.tokens import Sent
 
 RUNS = Path("runs")
 
@@ -36,12 +37,14 @@ class Process:
 
     users    (epoch s, users by class) whenever they changed
     load     (epoch s, lag p99 in ms, CPU in percent of a core), once a second
+    sent     its requests for tokens
     facts    its tallies file
     """
 
     number: int
     users: list[tuple[float, dict[str, int]]] = field(default_factory=list)
     load: list[tuple[float, float, float]] = field(default_factory=list)
+    sent: list[Sent] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -166,6 +169,8 @@ def _process(folder: Path | None, number: int, notes: list[str]) -> Process:
                 tick = json.loads(line)
                 if "users" in tick:
                     process.users.append((float(tick["t"]), dict(tick["users"])))
+                elif "what" in tick:
+                    process.sent.append(Sent.of_tick(tick))
                 else:
                     load = (tick["t"], tick["lag_p99_ms"], tick["cpu_percent"])
                     process.load.append((float(load[0]), float(load[1]), float(load[2])))

@@ -59,7 +59,7 @@ def _escaped(text: str) -> str:
 
 
 def beneath(digest: Digest) -> list[str]:
-    """Return the lines that belong under a table: failures, tallies, revisions, the machine."""
+    """Return the lines that belong under a table: failures, counts, tokens, revisions."""
     lines = [
         f"failed: {each.label}: {each.kind}: {each.text} ({each.count} of {each.of})"
         for each in digest.failures[:10]
@@ -70,6 +70,7 @@ def beneath(digest: Digest) -> list[str]:
         f"counted, no sample: {label}: {what}: {count}"
         for (label, what), count in sorted(digest.run.tallies.items())
     ]
+    lines += [f"for tokens, no sample: {step}" for step in digest.tokens]
     lines += [f"revisions: {era.server}: {said}" for era in digest.eras for said in era.said]
     if digest.load is not None:
         lines.append(f"this machine: {digest.load}")

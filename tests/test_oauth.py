@@ -15,10 +15,9 @@ import gevent
 import pytest
 
 import _discovery
-import _oauth
 from _discovery import challenge_of
 from _oauth import ClientCredentials
-from _tally import tallies
+from _tally import sent, tallies
 from _workload import WorkloadError
 from mcp_client import AuthError
 from tests.oauth_standin import OAuthStandin, key_pair
@@ -467,7 +466,7 @@ def test_a_refusal_is_told_by_its_code_and_shows_no_secret(
         said = failure_of(client_of(server, client_secret=wrong), caplog)
 
     assert "token endpoint, HTTP 401, invalid_client" in said
-    shown = f"{caplog.text}{_oauth.requests}{tallies}"
+    shown = f"{caplog.text}{sent}{tallies}"
     assert wrong not in shown
     assert server.client_secret not in shown
 
@@ -526,18 +525,19 @@ def test_a_server_that_never_answers_costs_its_time_limit_and_no_user_more(
 
 
 def test_its_requests_are_kept_for_the_report_with_what_they_took(server: OAuthStandin) -> None:
-    _oauth.requests.clear()
+    sent.clear()
     tallies.clear()
     began = time.time()
     client_of(server).get()
 
-    assert [(sent.what, sent.status) for sent in _oauth.requests] == [
-        ("srv:challenge", 401),
-        ("srv:protected resource metadata", 200),
-        ("srv:authorization server metadata", 200),
-        ("srv:token", 200),
+    assert [(each.label, each.what, each.status, each.error) for each in sent] == [
+        ("srv", "challenge", 401, ""),
+        ("srv", "protected resource metadata", 200, ""),
+        ("srv", "authorization server metadata", 200, ""),
+        ("srv", "token", 200, ""),
+        ("srv", "renewal", 0, ""),
     ]
-    assert all(began <= at <= time.time() and ms > 0 for at, _, ms, _ in _oauth.requests)
+    assert all(began <= each.at <= time.time() and each.milliseconds > 0 for each in sent)
     assert tallies == {("srv", "metadata requests"): 3, ("srv", "token requests"): 1}
 
 

@@ -65,7 +65,7 @@ def watch(base: type[Any]) -> None:
         forget_host_of_the_form(environment, hosted(environment))
         if not isinstance(environment.runner, WorkerRunner):
             run_time = getattr(environment.parsed_options, "run_time", None) or 0
-            for line in _secrets.early_ends(run_time, time.time()):
+            for line in _secrets.early_ends(run_time):
                 logger.warning(line)
         tallies.clear()
         _process.tame_collector()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import _vault
+from _expiry import RENEWAL, clock, early, jwt_end
 from _workload import HERE, WorkloadError, missing, secret, text
 
 logger = logging.getLogger(__name__)
@@ -24,7 +25,6 @@ logger = logging.getLogger(__name__)
 MANIFEST = "azure-loadtest.yaml"
 PLACEHOLDER = "YOUR-"
 ROLE = "Key Vault Secrets User"
-RENEWAL = "`python -m lab token ado` writes Azure DevOps' to the vault"
 
 _ends: dict[str, float] = {}  # of tokens in variables, in seconds since the epoch
 
@@ -54,11 +54,6 @@ def references(path: Path) -> dict[str, str]:
     }
 
 
-def belongs(variable: str, label: str, needs: Sequence[str]) -> bool:
-    """Does a class of this label, with these needs, use the variable?"""
-    return variable in needs or variable.startswith(f"{label.upper()}_")
-
-
 def provide(classes: Sequence[Any], path: Path = HERE / MANIFEST, **bounds: Any) -> None:
     """Set what the classes use and is unset, from the vault; end the run if it lasts no longer.
 
@@ -73,21 +68,15 @@ def provide(classes: Sequence[Any], path: Path = HERE / MANIFEST, **bounds: Any)
         for variable, ends in _jwts(user_class):
             if ends <= time.time():
                 raise WorkloadError(
-                    f"{variable} expired at {_clock(ends)}: set one that lasts ({RENEWAL}), or"
-                    f" leave {user_class.__name__} out with {user_class.server_label.upper()}"
-                    "_USERS=0"
+                    f"{variable} expired at {clock(ends)}: {RENEWAL}, or leave the class out with"
+                    f" {user_class.server_label.upper()}_USERS=0"
                 )
             _ends[variable] = min(ends, _ends.get(variable, ends))
 
 
-def early_ends(run_time_s: float, now: float) -> list[str]:
-    """Return a line for each token that ends before a run from `now` on does."""
-    return [
-        f"{variable} {'ends' if ends > now else 'expired'} at {_clock(ends)}, before a run of"
-        f" {_span(run_time_s)} does: set one that lasts ({RENEWAL}), or shorten the run"
-        for variable, ends in sorted(_ends.items())
-        if ends < now + run_time_s
-    ]
+def early_ends(run_time_s: float) -> list[str]:
+    """Return a line for each token that ends before a run that begins now."""
+    return early(_ends, run_time_s, time.time())
 
 
 def _from_vault(classes: Sequence[Any], path: Path, bounds: Mapping[str, Any]) -> None:
@@ -95,7 +84,7 @@ def _from_vault(classes: Sequence[Any], path: Path, bounds: Mapping[str, Any]) -
     unset = {
         variable: listed[variable]
         for variable in missing(listed)
-        if any(belongs(variable, each.server_label, each.needs) for each in classes)
+        if any(_vault.belongs(variable, each.server_label, each.needs) for each in classes)
     }
     if not unset:
         return
@@ -105,19 +94,14 @@ def _from_vault(classes: Sequence[Any], path: Path, bounds: Mapping[str, Any]) -
     needed = {variable for each in classes for variable in each.needs}
     if needed & fetched.failures.keys():
         raise WorkloadError(
-            f"no value from Key Vault for {told(fetched.failures)}: set the variable or put it"
-            f" into .env, or sign in (az login) as somebody with the role {ROLE}"
+            f"no value from Key Vault for {_vault.told(fetched.failures)}: set the variable or put"
+            f" it into .env, or sign in (az login) as somebody with the role {ROLE}"
         )
     if fetched.failures:
         logger.warning(
             "no value from Key Vault for %s: the run goes on without, as its class can",
-            told(fetched.failures),
+            _vault.told(fetched.failures),
         )
-
-
-def told(failures: Mapping[str, str]) -> str:
-    """Return variables and why the vault gave no value, in one line."""
-    return "; ".join(f"{variable} ({why})" for variable, why in failures.items())
 
 
 def _jwts(user_class: Any) -> Iterator[tuple[str, float]]:
@@ -128,23 +112,3 @@ def _jwts(user_class: Any) -> Iterator[tuple[str, float]]:
         ends = jwt_end(text(variable))
         if ends is not None:
             yield variable, ends
-
-
-def jwt_end(value: str) -> float | None:
-    """Return when a JSON Web Token ends, by its own word; None for what is none, or has no end."""
-    if not value.startswith("eyJ"):
-        return None
-    import jwt  # comes with azure-identity
-
-    try:
-        return float(jwt.decode(value, options={"verify_signature": False})["exp"])
-    except (jwt.InvalidTokenError, KeyError, TypeError, ValueError):
-        return None
-
-
-def _clock(instant: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(instant))
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Callable, NamedTuple
 from urllib.parse import urlsplit
@@ -91,6 +91,16 @@ def fetch(
             late = places.keys() - fetched.values.keys() - fetched.failures.keys()
             fetched.failures.update(dict.fromkeys(sorted(late), f"no answer in {wait_s:g} s"))
     return fetched
+
+
+def told(failures: Mapping[str, str]) -> str:
+    """Return variables and why the vault gave no value, in one line."""
+    return "; ".join(f"{variable} ({why})" for variable, why in failures.items())
+
+
+def belongs(variable: str, label: str, needs: Sequence[str]) -> bool:
+    """Does a class of this label, with these needs, use the variable?"""
+    return variable in needs or variable.startswith(f"{label.upper()}_")
 
 
 def signed_in() -> Any:

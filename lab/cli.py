@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "lab.check",
     "emulate": "lab.emulate",
     "submit": "lab.submit",
+    "token": "lab.mint",
     "conformance": "lab.conformance",
     "matrix": "lab.matrix",
     "selfbench": "lab.selfbench",

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from _expiry import early
 from lab import engine, runs, variables
 from lab.autostop import Watch
 from lab.cli import CannotRun
@@ -199,7 +200,12 @@ def _servers(
 ) -> Iterator[tuple[str, dict[str, str]]]:
     """Give what is loaded, in words, and the variables for it."""
     if args.real:
-        yield "real servers", variables.for_real_servers(manifest)
+        given, ends = variables.for_real_servers(manifest)
+        changed = variables.changes(given, minutes=args.minutes, pace="yaml", engines=None)
+        seconds = variables.run_seconds({**given, **changed}, manifest)
+        for line in early(ends, seconds or 0.0, time.time()):
+            print(f"warning: {line}", flush=True)
+        yield "real servers", given
         return
     for each in participants(read_project(manifest)[0]):
         if takes_part(manifest, each) and not _has_standin(each.label, manifest):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dotenv import dotenv_values
 
+import _vault
+from _expiry import jwt_end
 from lab.cli import CannotRun
 from lab.demo import NO_BURSTS, PACES
 from lab.lint import conf
+from lab.lint.classes import participants
+from lab.lint.environment import takes_part
 from lab.lint.placeholders import is_placeholder
-from lab.manifest import Manifest
+from lab.lint.sources import read_project
+from lab.manifest import Entry, Manifest
 
 # Of this machine's: what any program needs to start, and what it needs to reach the world.
 _MACHINE = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
@@ -27,10 +32,12 @@ def of_the_machine(python: Path, home: Path) -> dict[str, str]:
     return {**kept, "PATH": path, "HOME": str(home), "PYTHONUNBUFFERED": "1"}
 
 
-def for_real_servers(manifest: Manifest) -> dict[str, str]:
-    """Return the YAML's env, its secrets by name from this environment or .env, and our proxies.
+def for_real_servers(manifest: Manifest) -> tuple[dict[str, str], dict[str, float]]:
+    """Return the YAML's env, its secrets by name, and our proxies; and the ends of secrets.
 
-    Raises CannotRun for a placeholder, and for a secret without a value here.
+    A secret is taken from this environment, .env or Key Vault, in this order; those of classes
+    without users may be absent. Ends are in seconds since the epoch, by name, where one is known.
+    Raises CannotRun for a placeholder, and for a secret without a value.
     """
     file = manifest.path.name
     for entry in manifest.env:
@@ -40,16 +47,50 @@ def for_real_servers(manifest: Manifest) -> dict[str, str]:
                 " in, or leave --real out for the stand-ins"
             )
     here = {**dotenv_values(manifest.folder / ".env"), **os.environ}
-    secrets = {entry.name: (here.get(entry.name) or "").strip() for entry in manifest.secrets}
-    missing = [name for name, value in secrets.items() if not value]
-    if missing:
-        raise CannotRun(
-            f"no value here for {', '.join(missing)}, which {file} lists under secrets: set the"
-            " variable or put it into .env (an engine is given it by Key Vault)"
-        )
+    values = {entry.name: (here.get(entry.name) or "").strip() for entry in manifest.secrets}
+    fetched = _from_vault(manifest, [e for e in _used(manifest) if not values[e.name]])
+    values |= fetched.values
+    told = {name: jwt_end(value) for name, value in values.items()}
+    ends = {name: end for name, end in told.items() if end is not None}
+    secrets = {name: value for name, value in values.items() if value}
     names = (*_NETWORK, *map(str.lower, _NETWORK))
     network = {name: os.environ[name] for name in names if name in os.environ}
-    return {**network, **manifest.environment, **secrets}
+    return {**network, **manifest.environment, **secrets}, {**fetched.ends, **ends}
+
+
+def _used(manifest: Manifest) -> list[Entry]:
+    """Return the secrets without those that only classes without users would use."""
+    classes = participants(read_project(manifest)[0])
+    users = {
+        entry.name: [c for c in classes if _vault.belongs(entry.name, c.label, c.needs)]
+        for entry in manifest.secrets
+    }
+    return [
+        entry
+        for entry in manifest.secrets
+        if not users[entry.name] or any(takes_part(manifest, each) for each in users[entry.name])
+    ]
+
+
+def _from_vault(manifest: Manifest, absent: Sequence[Entry]) -> _vault.Fetched:
+    """Return what Key Vault holds; CannotRun names all that cannot be had."""
+    asks = os.environ.get("MCP_VAULT", "").strip() != "0"
+    uris = {each.name: each.value for each in absent if asks and not is_placeholder(each.value)}
+    fetched = _vault.fetch(uris)
+    failures = {
+        each.name: fetched.failures.get(
+            each.name, "its address is a placeholder" if asks else "MCP_VAULT=0"
+        )
+        for each in absent
+        if each.name not in fetched.values
+    }
+    if failures:
+        raise CannotRun(
+            f"no value here for {', '.join(failures)}, which {manifest.path.name} lists under"
+            " secrets: set the variable or put it into .env (an engine is given it by Key Vault;"
+            f" here it gave none for {_vault.told(failures)})"
+        )
+    return fetched
 
 
 def for_standins(manifest: Manifest, announced: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

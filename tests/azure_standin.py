@@ -15,6 +15,7 @@ import json
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Callable, NamedTuple
 from urllib.parse import parse_qs
@@ -109,6 +110,33 @@ class AzureStandin:
     def uri(self, name: str) -> str:
         """Return the reference of a secret in the vault."""
         return f"https://{self.vault}/secrets/{name}"
+
+    def az(self, folder: Path, *signed_in: str) -> dict[str, str]:
+        """Put a signed-in `az` into the folder; return what makes a process use it, and it alone.
+
+        It has a token of each tenant for the vault and for Azure DevOps. What it is asked goes
+        into `az.log`. `signed_in` are the tenants, this one's first.
+        """
+        script = ["#!/bin/sh", f'echo "$*" >> {folder}/az.log', 'case "$*" in']
+        for tenant in signed_in:
+            for resource in ("https://vault.azure.net", "https://mcp.dev.azure.com"):
+                ends = int(time.time()) + self.lifetime
+                value = token(ends, number=len(self.tokens), tid=tenant)
+                self.tokens[value] = (tenant, f"{resource}/.default", ends)
+                told = json.dumps({"accessToken": value, "expires_on": ends, "tenant": tenant})
+                named = f"*'--resource {resource}'*'--tenant {tenant}'*"
+                usual = f"|*'--resource {resource}'" if tenant == signed_in[0] else ""
+                script.append(f"{named}{usual}) echo '{told}';;")
+        script += ["*) echo 'ERROR: AADSTS50020: not in this tenant' >&2; exit 1;;", "esac"]
+        path = folder / "az"
+        path.write_text("\n".join(script) + "\n", encoding="utf-8")
+        path.chmod(0o700)
+        return {
+            **self.variables,
+            **dict.fromkeys(("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"), ""),
+            "AZURE_TOKEN_CREDENTIALS": "AzureCliCredential",
+            "PATH": f"{folder}:/usr/bin:/bin",
+        }
 
     @property
     def mints(self) -> list[Heard]:

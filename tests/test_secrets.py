@@ -48,6 +48,10 @@ class Protected(MCPServer):
             {"content": [{"type": "text", "text": GOOD}]}
         )
 
+    def __enter__(self) -> Protected:
+        super().__enter__()
+        return self
+
     def _answer(self, peer: Peer) -> None:
         if peer.request.target.startswith("/.well-known/"):
             peer.json({"resource": f"{self.url}/an-org", "scopes_supported": [SCOPE]})
@@ -194,7 +198,7 @@ def test_a_token_that_ends_before_the_run_does_is_told_before_the_run_starts(
     place = project(tmp_path, azure, "ado import ADOUser")
     with Protected(value.__eq__) as server:
         given = {"ADO_MCP_URL": f"{server.url}/an-org", "ADO_MCP_TOKEN": value}
-        words = "--headless -u 1 -t 2h".split()
+        words = ["--headless", "-u", "1", "-t", "2h"]
         with LocustProcess("plan.py", words, place, {**FAST, **given}) as process:
             server.heard(lambda: "tools/call" in server.methods)
             process.signal(signal.SIGTERM)

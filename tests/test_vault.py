@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import _secrets
+from _expiry import early
 from _secrets import provide, references
 from _vault import PATIENCE, SecretURI, fetch
 from _workload import WorkloadError
@@ -112,6 +113,17 @@ def test_a_sign_in_that_is_refused_is_told_by_entras_code(azure: AzureStandin) -
         "TWO": "the sign-in was refused, AADSTS700016",
     }
     assert len(azure.mints) == 1
+
+
+def test_who_signed_in_by_az_needs_no_variables(
+    azure: AzureStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    azure.secrets["one"] = Secret(PLANTED)
+    for name, value in azure.az(tmp_path, TENANT).items():
+        monkeypatch.setenv(name, value)
+
+    assert fetch({"ONE": azure.uri("one")}) == ({"ONE": PLANTED}, {}, {})
+    assert azure.mints == []
 
 
 def test_who_is_not_signed_in_is_told_so(
@@ -298,19 +310,22 @@ def test_a_token_that_ends_within_the_run_is_told_and_one_that_lasts_is_not(
     now = time.time()
     monkeypatch.setenv("ONE_MCP_TOKEN", token(now + 600))
     monkeypatch.setenv("TWO_KEY", token(now + 4000))
-    monkeypatch.setenv("TWO_MCP_TOKEN", "eyJ no token")
     monkeypatch.setenv("THREE_MCP_TOKEN", token(1_000_000_000))
     monkeypatch.setenv("TWO_MCP_TOKEN", "eyJnot.a.token")
 
     provide([user("one"), user("two", "TWO_KEY")], tmp_path / "none.yaml")
 
-    assert _secrets.early_ends(500, now) == []
-    (line,) = _secrets.early_ends(900, now)
+    assert _secrets.early_ends(500) == []
+    (line,) = _secrets.early_ends(900)
     assert line.startswith("ONE_MCP_TOKEN ends at ")
     assert "before a run of 15 min does" in line
-    assert _secrets.early_ends(0, now) == []
-    (line,) = _secrets.early_ends(0, now + 700)
-    assert line.startswith("ONE_MCP_TOKEN expired at ")
+    assert _secrets.early_ends(0) == []
+
+
+def test_a_token_that_has_expired_since_the_run_began_is_told_so_before_the_next() -> None:
+    (line,) = early({"ONE_MCP_TOKEN": 1_000_000_000.0}, 0, 1_000_000_700.0)
+
+    assert line.startswith("ONE_MCP_TOKEN expired at 2001-09-09 01:46:40 UTC")
 
 
 @pytest.mark.usefixtures("unset")
@@ -323,6 +338,6 @@ def test_the_vaults_own_word_on_a_secrets_end_counts_too(
 
     provide([user("two", "TWO_KEY")], manifest(tmp_path, TWO_KEY=azure.uri("two")))
 
-    (line,) = _secrets.early_ends(900, now)
+    (line,) = _secrets.early_ends(900)
     assert line.startswith("TWO_KEY ends at ")
     assert TENANT not in line

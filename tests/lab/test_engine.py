@@ -227,9 +227,10 @@ def test_secrets_for_real_servers_come_by_name_from_the_environment_and_from_dot
         monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.delenv("MORE_KEY", raising=False)
 
-    given = variables.for_real_servers(manifest)
+    given, ends = variables.for_real_servers(manifest)
 
     assert given == {"GITHUB_MCP_TOKEN": "from-the-environment", "MORE_KEY": "from-the-file"}
+    assert ends == {}
 
 
 def test_secrets_without_a_value_are_named_together_and_never_shown(
@@ -238,6 +239,7 @@ def test_secrets_without_a_value_are_named_together_and_never_shown(
     manifest = write(*SECRETS)
     monkeypatch.delenv("GITHUB_MCP_TOKEN", raising=False)
     monkeypatch.setenv("MORE_KEY", "  ")
+    monkeypatch.setenv("MCP_VAULT", "0")
 
     with pytest.raises(CannotRun, match="no value here for GITHUB_MCP_TOKEN, MORE_KEY, which"):
         variables.for_real_servers(manifest)

@@ -102,7 +102,7 @@ def cells_of(server: Server, columns: Sequence[str], parent: Path) -> list[Cell]
             raise RunError(f"Locust ended with exit code {code}: see {folder / 'locust.log'}")
         recorded = runs.read(folder)
     except (TargetFailed, RunError) as reason:
-        raise CannotRun(f"{server.label}: {reason}") from None
+        raise CannotRun(f"{server.label}: {' '.join(str(reason).split())}") from None
     if recorded.missing:
         raise CannotRun(f"{server.label}: {'; '.join(recorded.missing)}")
     return [judge(server, asked, recorded, USERS * ROUNDS) for asked in columns]
@@ -131,8 +131,11 @@ def _environment(plan: Path) -> dict[str, str]:
 
 
 def _for_readme(cells: Sequence[Cell]) -> str:
+    passed = sum(cell.passed for cell in cells)
     return (
-        f"{table(SERVERS, cells)}\n\n`python -m lab matrix`: calls of harmless tools without a"
-        " failure, by revision asked for; `auto` with the revision that the probe decided. A dash"
-        " is a revision that the server does not accept, with what it answers."
+        f"{table(SERVERS, cells)}\n\n`python -m lab matrix` (`--install` gets the servers from PyPI"
+        f" and npm): {passed} of {len(cells)} cells without a failed sample. A number is the calls"
+        " of harmless tools by users who asked for that revision, under `auto` with the revision"
+        " that the probe decided; a dash is a revision that the server does not accept, with its"
+        " answer."
     )

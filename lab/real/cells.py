@@ -42,7 +42,7 @@ class Cell:
         if self.failures:
             return "FAILED"
         if self.refusal:
-            return f"- ({self.refusal})"
+            return f"- ({self.refusal.replace('JSON-RPC error ', '')})"
         return f"{self.calls} at {self.spoke}" if self.asked == AUTO else str(self.calls)
 
     def __str__(self) -> str:
@@ -105,6 +105,7 @@ def _is_refusal(request: Request, label: str) -> bool:
         not request.success
         and _what(request, label) in _OPENINGS
         and request.failure_kind in _REFUSALS
+        and not request.failure.startswith("HTTP 5")  # that is an outage
     )
 
 
@@ -117,10 +118,13 @@ def _failed(requests: Sequence[Request], label: str) -> list[str]:
 
 
 def table(servers: Sequence[Server], cells: Sequence[Cell]) -> str:
-    """One row per server, one column per revision."""
+    """One column per revision, one row per server; those of one SDK with equal cells share it."""
     at = {(cell.server, cell.asked): cell.short for cell in cells}
-    lines = [f"| server | made of | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 2) + "|"]
+    rows: dict[tuple[str, ...], list[str]] = {}
     for server in servers:
-        row = [at.get((server.label, asked), "") for asked in COLUMNS]
-        lines.append(f"| {server.label} | {server.sdk} | {' | '.join(row)} |")
+        row = (server.sdk, *(at.get((server.label, asked), "") for asked in COLUMNS))
+        rows.setdefault(row, []).append(server.label)
+    lines = [f"| made of | server | {' | '.join(COLUMNS)} |", "|---" * (len(COLUMNS) + 2) + "|"]
+    for row, labels in rows.items():
+        lines.append(f"| {row[0]} | {', '.join(labels)} | {' | '.join(row[1:])} |")
     return "\n".join(lines)

@@ -21,6 +21,7 @@ LIVE = Path(__file__).parents[2] / ".live"
 NODE_KIT = "node_modules"
 KITS = {
     "mcp1": ["mcp==1.30.0", "mcp-proxy==0.13.0", "mcp-server-time==2026.10.10"],
+    "mcp1.10": ["mcp==1.10.1", "pydantic==2.11.10"],  # of mid-2025; newer pydantic breaks it
     "mcp2": ["mcp==2.3.0"],
     "fastmcp": ["fastmcp==4.2.3"],
     "echo": ["mcp-echo-streamablehttp-server-stateless==0.2.0"],
@@ -36,12 +37,12 @@ KITS = {
     ],
 }
 """What is installed together -> its pins."""
-_STAMP = LIVE / "installed.json"
+STAMP = LIVE / "installed.json"
 
 
 def installed() -> dict[str, list[str]]:
     """Return the kits that are installed with the pins of `KITS`."""
-    have = json.loads(_STAMP.read_text(encoding="utf-8")) if _STAMP.is_file() else {}
+    have = json.loads(STAMP.read_text(encoding="utf-8")) if STAMP.is_file() else {}
     return {kit: pins for kit, pins in KITS.items() if have.get(kit) == pins}
 
 
@@ -62,7 +63,7 @@ def install() -> None:
             kit = each.result()
             have[kit] = KITS[kit]
             print(f"installed {kit} into {LIVE.name}", flush=True)
-    _STAMP.write_text(json.dumps(have, indent=1), encoding="utf-8")
+    STAMP.write_text(json.dumps(have, indent=1), encoding="utf-8")
     if not npm:
         print("npm is not on the PATH: the servers in Node are left out; install Node.js")
     print(f"the real servers are installed, in {time.monotonic() - began:.0f} s")

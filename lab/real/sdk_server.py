@@ -1,9 +1,9 @@
 """Ten lines of server on one of the Python SDKs; run by the Python that has it installed.
 
 python sdk_server.py mcp1|mcp2|fastmcp PORT [--stateless] [--json]
-"""
 
-from __future__ import annotations
+Annotations stay objects here: mcp 1.10 does not see a Context in a string.
+"""
 
 import argparse
 from typing import Any

@@ -41,6 +41,7 @@ class Server:
     form: "sse" or "json", how it answers a call after a handshake.
     sessions: does it give ids after a handshake, to be DELETEd?
     accepts: the revisions that it answers with the same, in the order of their dates.
+    refuses: is all else an error, even in a handshake, where others answer with their own?
     backend: a program of ours that it asks, as `command`; `{backend}` is its port.
     """
 
@@ -55,13 +56,14 @@ class Server:
     variables: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     backend: tuple[str, ...] = ()
+    refuses: bool = False
 
     def speaks(self, asked: str) -> str:
         """Return the revision that a client which asks for `asked` ends up with, "" if none."""
         if asked != AUTO:
             return asked if asked in self.accepts else ""
         newest = self.accepts[-1]
-        return newest if newest in (HANDSHAKES[-1], STATELESS) else ""
+        return "" if self.refuses and newest not in (HANDSHAKES[-1], STATELESS) else newest
 
     @property
     def missing(self) -> str:
@@ -130,8 +132,12 @@ OF_GITLAB: Calls = {
 }
 
 
+def _sdk_server(kit: str, api: str) -> tuple[str, ...]:
+    return (str(LIVE / kit / "bin" / "python"), str(HERE / "sdk_server.py"), api, "{port}")
+
+
 def _of_python_sdk(kit: str, sdk: str, accepts: tuple[str, ...]) -> list[Server]:
-    start = (str(LIVE / kit / "bin" / "python"), str(HERE / "sdk_server.py"), kit, "{port}")
+    start = _sdk_server(kit, kit)
     found = []
     for sessions in (True, False):
         for form in ("sse", "json"):
@@ -169,13 +175,38 @@ def _of_gitlab(label: str, form: str, accepts: tuple[str, ...], *flags: str) -> 
 
 
 SERVERS = [
+    Server(
+        "mcp1.10",
+        "Python SDK 1.10.1",
+        "mcp1.10",
+        _sdk_server("mcp1.10", "mcp1"),
+        "sse",
+        sessions=True,
+        calls=OF_SDK,
+        accepts=HANDSHAKES[:2],
+    ),
     *_of_python_sdk("mcp1", "Python SDK 1.30.0", HANDSHAKES),
+    Server(
+        "py-proxy-time",
+        "Python SDK 1.30.0 (mcp-proxy 0.13.0)",
+        "mcp1",
+        (
+            *(str(LIVE / "mcp1/bin/mcp-proxy"), "--host", "127.0.0.1", "--port", "{port}"),
+            str(LIVE / "mcp1/bin/mcp-server-time"),
+        ),
+        "json",
+        sessions=True,
+        calls={
+            "get_current_time": ({"timezone": "Etc/UTC"}, "datetime"),
+            "convert_time": (
+                {"source_timezone": "Etc/UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"},
+                "21:00",
+            ),
+        },
+        accepts=HANDSHAKES,
+    ),
     *_of_python_sdk("mcp2", "Python SDK 2.3.0", BOTH_ERAS),
     *_of_python_sdk("fastmcp", "FastMCP 4.2.3", BOTH_ERAS),
-    _of_typescript_sdk("ts2-sessions", "--sessions"),
-    _of_typescript_sdk("ts2-stateless"),
-    _of_gitlab("go-sessions-json", "json", HANDSHAKES, "-stateless=false", "-json-response"),
-    _of_gitlab("go-stateless-sse", "sse", BOTH_ERAS),
     Server(
         "everything",
         "TypeScript SDK 1.32.2",
@@ -201,9 +232,11 @@ SERVERS = [
         accepts=HANDSHAKES,
         variables={"LOOPBACK_PORT": "{port}"},
     ),
+    _of_typescript_sdk("ts2-sessions", "--sessions"),
+    _of_typescript_sdk("ts2-stateless"),
     Server(
         "npm-proxy-stateless",
-        "TypeScript SDK 2.x (mcp-proxy 6.7.19)",
+        "TypeScript SDK 2.4.0 (mcp-proxy 6.7.19)",
         NODE_KIT,
         (
             *("node", str(NODE_MODULES / "mcp-proxy/dist/bin/mcp-proxy.mjs")),
@@ -233,25 +266,8 @@ SERVERS = [
         variables={"CONTEXT7_API_URL": "http://127.0.0.1:{backend}", "OTEL_SDK_DISABLED": "true"},
         backend=(sys.executable, str(HERE / "context7_backend.py"), "{backend}"),
     ),
-    Server(
-        "py-proxy-time",
-        "Python SDK 1.30.0 (mcp-proxy 0.13.0)",
-        "mcp1",
-        (
-            *(str(LIVE / "mcp1/bin/mcp-proxy"), "--host", "127.0.0.1", "--port", "{port}"),
-            str(LIVE / "mcp1/bin/mcp-server-time"),
-        ),
-        "json",
-        sessions=True,
-        calls={
-            "get_current_time": ({"timezone": "Etc/UTC"}, "datetime"),
-            "convert_time": (
-                {"source_timezone": "Etc/UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"},
-                "21:00",
-            ),
-        },
-        accepts=HANDSHAKES,
-    ),
+    _of_gitlab("go-sessions-json", "json", HANDSHAKES, "-stateless=false", "-json-response"),
+    _of_gitlab("go-stateless-sse", "sse", BOTH_ERAS),
     Server(
         "echo-stateless",
         "no SDK (mcp-echo 0.2.0)",
@@ -263,6 +279,7 @@ SERVERS = [
         "json",
         sessions=True,  # it gives ids, keeps none, and answers 405 to DELETE
         calls=OF_ECHO,
-        accepts=("2025-06-18",),  # it refuses every other
+        accepts=("2025-06-18",),
+        refuses=True,
     ),
 ]

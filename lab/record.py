@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import gevent
+from gevent.event import Event
 
 try:
     from lab import rows as wording
@@ -41,6 +42,7 @@ except ImportError:  # loaded from outside its checkout: Locust has put our fold
     import rows as wording  # type: ignore[import-not-found,no-redef]
 
 WRITE_EVERY = 0.25  # seconds: the most that a killed process can lose
+MANY_ROWS = 500  # are written at once: memory would grow by the largest heap that ever waited
 TALLY_EVERY = 5.0  # seconds
 STAMP = "%Y%m%dT%H%M%SZ"
 COUNT_USERS_EVERY = 10.0  # seconds, and whenever their number has changed
@@ -92,11 +94,9 @@ def _claim(folder: Path) -> tuple[int, BinaryIO]:
 
 def _counted() -> dict[str, Any]:
     base = sys.modules.get("_base")
-    tallies = getattr(base, "tallies", {})
-    return {
-        "tallies": [[*key, count] for key, count in sorted(tallies.items())],
-        "servers": dict(getattr(base, "servers", {})),
-    }
+    tallies = sorted(getattr(base, "tallies", {}).items())
+    servers = dict(getattr(base, "servers", {}))
+    return {"tallies": [[*key, count] for key, count in tallies], "servers": servers}
 
 
 class Recorder:
@@ -108,11 +108,10 @@ class Recorder:
         self._tests = 0
         self._told: dict[str, Any] = {}  # what the master said about the next test
         self._greenlet: Any = None
+        self._due = Event()
         self._complained = False
-        environment.events.request.add_listener(self.on_request)
-        environment.events.test_start.add_listener(self.on_test_start)
-        environment.events.test_stop.add_listener(self.on_test_stop)
-        environment.events.quit.add_listener(self.on_quit)
+        for name in ("request", "test_start", "test_stop", "quit"):
+            getattr(environment.events, name).add_listener(getattr(self, f"on_{name}"))
         if isinstance(environment.runner, WorkerRunner):
             environment.runner.register_message("lab_run", self.on_told)
         atexit.register(self.close)
@@ -145,6 +144,8 @@ class Recorder:
                 start_time, response_time, request_type, name, exception, url, trace
             )
             part.waiting.append(line)
+            if len(part.waiting) == MANY_ROWS:
+                self._due.set()
         except Exception:
             part.lost += 1
             _log.exception("an event that cannot be recorded: %s %s", request_type, name)
@@ -208,7 +209,8 @@ class Recorder:
                 if not self._complained:
                     self._complained = True
                     _log.error("results cannot be written, rows wait in memory: %s", reason)
-            gevent.sleep(WRITE_EVERY)
+            self._due.wait(WRITE_EVERY)
+            self._due.clear()
 
     def _tick(self, part: Part, count_users: bool) -> None:
         lines = []
@@ -229,16 +231,14 @@ class Recorder:
         if lines:
             part.ticks.write("".join(json.dumps(line) + "\n" for line in lines).encode())
 
-    def _save_tallies(
-        self, part: Part, exit_code: int | None = None, finished: bool = False
-    ) -> None:
+    def _save_tallies(self, part: Part, code: int | None = None, finished: bool = False) -> None:
         facts = {
             "process": part.number,
             "pid": os.getpid(),
             "began": part.began,
             "saved": time.time(),
             "finished": finished,
-            "exit_code": exit_code,
+            "exit_code": code,
             "rows": part.rows,
             "lost": part.lost,
             "python": platform.python_version(),

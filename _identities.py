@@ -4,20 +4,13 @@ A server limits and caches per caller, so a load of one caller measures its limi
 tokens, or OAuth clients, from a file or a variable. An identity is known by its ordinal alone, in
 errors and in statistics.
 
-    POOL = Identities.from_variables("any")     # ANY_CREDENTIALS or ANY_CREDENTIALS_FILE
+    class MyUser(WithIdentity, MCPUserBase):
+        host, mcp_path = endpoint("MY_MCP_URL", "https://mcp.example.com/mcp")
+        server_label = "my"
+        identities = Identities.from_variables("my", host + mcp_path)
 
-    class MyUser(MCPUserBase):
-        def __init__(self, environment):
-            super().__init__(environment)
-            self._identity = POOL.take(self)
-            self.server_label = self._identity.label(self.server_label)
-
-        def _extra_headers(self):
-            self._token = self._identity.get()
-            return {"Authorization": f"Bearer {self._token}"}
-
-        def _token_rejected(self):
-            self._identity.rejected(self._token)
+MY_CREDENTIALS, or the file that MY_CREDENTIALS_FILE names, then decides; `Identities([source])` is
+for one source that all users share, such as `_oauth.ClientCredentials`.
 """
 
 from __future__ import annotations
@@ -30,7 +23,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from _oauth import ClientCredentials
 from _workload import HERE, WorkloadError, text, whole
@@ -144,6 +137,34 @@ class Identities(Sequence[Identity]):
 
     def __getitem__(self, index: Any) -> Any:
         return self._all[index]
+
+
+class WithIdentity:
+    """Comes before a user's base class: each user is one caller of `identities`.
+
+    Without identities, or where a token is "", the user is what it would be without this class.
+    """
+
+    identities: ClassVar[Identities | None] = None
+    server_label: str
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._identity = self.identities.take(self) if self.identities else None
+        self._shown = ""
+        if self._identity is not None:
+            self.server_label = self._identity.label(self.server_label)
+
+    def _extra_headers(self) -> dict[str, str]:
+        headers: dict[str, str] = super()._extra_headers()  # type: ignore[misc]
+        self._shown = self._identity.get() if self._identity is not None else ""
+        if self._shown:
+            headers["Authorization"] = f"Bearer {self._shown}"
+        return headers
+
+    def _token_rejected(self) -> None:
+        if self._identity is not None:
+            self._identity.rejected(self._shown)
 
 
 def has_own_statistics() -> bool:

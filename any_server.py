@@ -2,7 +2,8 @@
 
     ANY_MCP_URL=https://mcp.example.com/mcp locust -f any_server.py -u 5 -t 1m --headless
 
-auth       ANY_MCP_TOKEN, optional, sent as a bearer
+auth       none, or a bearer: ANY_MCP_TOKEN; an OAuth client, ANY_CLIENT_ID with its secret or key;
+           or ANY_CREDENTIALS_FILE, with a token or client a line for as many callers
 tools      those with readOnlyHint, or those that ANY_TOOLS names, whatever they do
 arguments  made from each tool's input schema: required properties only
 """
@@ -18,24 +19,30 @@ from _auth import StaticToken
 from _base import StatelessMCPUser
 from _checks import expect_not_empty
 from _examples import NoExample, example_of
+from _identities import Identities, WithIdentity
+from _oauth import ClientCredentials
 from _workload import count, endpoint, text
 
-TOKEN = StaticToken("ANY_MCP_TOKEN")
 NAMED = tuple(name.strip() for name in text("ANY_TOOLS").split(",") if name.strip())
 
 has_content = expect_not_empty("has_content")
 
 
-class AnyUser(StatelessMCPUser):
+def _callers(url: str) -> Identities:
+    client = ClientCredentials.from_variables("any", url)
+    return Identities.from_variables("any", url) or Identities(
+        [client or StaticToken("ANY_MCP_TOKEN")]
+    )
+
+
+class AnyUser(WithIdentity, StatelessMCPUser):
     """A client that calls whatever a server says can be called without harm."""
 
     host, mcp_path = endpoint("ANY_MCP_URL", "https://ANY_MCP_URL.invalid/mcp")
+    identities = _callers(host + mcp_path)
     server_label = "any"
     fixed_count = count("ANY_USERS", 1)
     needs = ("ANY_MCP_URL",)
-
-    def _extra_headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {TOKEN.get()}"} if TOKEN else {}
 
     @task
     def call_a_tool(self) -> None:

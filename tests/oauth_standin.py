@@ -49,6 +49,7 @@ class OAuthStandin:
         self.heard: list[Heard] = []
         self.tokens: list[str] = []
         self.client_id, self.client_secret = "load test", "s3cret/+ %:&=é~0123456789"
+        self.more_clients: dict[str, str] = {}  # id: secret
         self.public_key: Any = None
         self.audience = ""  # the issuer
         self.methods: list[str] | None = None
@@ -154,7 +155,8 @@ class OAuthStandin:
             pair = form.get("client_id", ""), form.get("client_secret", "")
         else:
             raise Refused("invalid_client")
-        if pair != (self.client_id, self.client_secret):
+        known = {self.client_id: self.client_secret, **self.more_clients}
+        if known.get(pair[0]) != pair[1]:
             raise Refused("invalid_client")
 
     def _verify(self, assertion: str) -> None:

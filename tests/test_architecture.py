@@ -68,7 +68,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_base": {"gevent", "mcp_client", "_envelope", "_exchange", "_jsonrpc", "_lifecycle"}
     | {"_primitives", "_roster", "_tally"},
     **dict.fromkeys(SERVER_FILES, SUPPORT | {"locust"}),
-    "any_server": SUPPORT | {"locust", "_examples", "_roster"},
+    "any_server": SUPPORT | {"locust", "_examples", "_identities", "_oauth", "_roster"},
     "multi": SERVER_FILES | {"locust", "_base", "_shapes"},
     "learn_first": {"locust"},
 }

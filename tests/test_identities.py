@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from _base import MCPUserBase
-from _identities import Identities, claims_of, ends_at
+from _identities import Identities, WithIdentity, claims_of, ends_at
 from _workload import WorkloadError
 from tests.fake_server import MCPServer
 from tests.oauth_standin import OAuthStandin
@@ -172,18 +172,11 @@ class Recorded:
     """Three users with a pool of two, each of which has made one call."""
 
     def __init__(self, server: MCPServer, pool: Identities) -> None:
-        class PoolUser(MCPUserBase):
+        class PoolUser(WithIdentity, MCPUserBase):
             abstract = True
             host = server.url
             server_label = "any"
-
-            def __init__(self, environment: Any) -> None:
-                super().__init__(environment)
-                self._identity = pool.take(self)
-                self.server_label = self._identity.label(self.server_label)
-
-            def _extra_headers(self) -> dict[str, str]:
-                return {"Authorization": f"Bearer {self._identity.get()}"}
+            identities = pool
 
         environment = Environment(user_classes=[PoolUser])
         environment.create_local_runner()
@@ -219,6 +212,42 @@ def test_identities_have_statistics_of_their_own_on_request(
 
     assert recorded.calls == [f"any#{number}:tools/call:one" for number in (1, 2, 1)]
     assert SECRET not in "".join(recorded.names)
+
+
+def test_a_refused_token_is_renewed_by_the_identity_that_sent_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with OAuthStandin(time.time) as issuer:
+        rows = f"client_id,client_secret\na,b\n{issuer.client_id},s"
+        issuer.client_secret, issuer.more_clients = "s", {"a": "b"}
+
+        class PoolUser(WithIdentity, MCPUserBase):
+            abstract = True
+            host = issuer.mcp
+            identities = pool_of(monkeypatch, rows, issuer.url)
+
+        environment = Environment(user_classes=[PoolUser])
+        one, other = (PoolUser(environment) for _ in range(2))
+        first = [one._extra_headers(), other._extra_headers()]
+        one._token_rejected()
+        second = [one._extra_headers(), other._extra_headers()]
+
+    assert second[0] != first[0]
+    assert second[1] == first[1]
+    assert len(issuer.forms) == 3
+
+
+def test_without_identities_a_user_sends_what_it_would_without_them() -> None:
+    class PlainUser(WithIdentity, MCPUserBase):
+        abstract = True
+        host = "http://127.0.0.1:9"
+        auth_headers = {"X-Key": "k"}
+
+    user = PlainUser(Environment(user_classes=[PlainUser]))
+    user._token_rejected()
+
+    assert user._extra_headers() == {"X-Key": "k"}
+    assert user.server_label == MCPUserBase.server_label
 
 
 # ---- when a token ends

@@ -7,6 +7,7 @@ import locust  # noqa: F401  (before ssl: it patches the standard library)
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -51,7 +52,7 @@ def project(folder: Path, azure: AzureStandin, *edits: tuple[str, str]) -> Path:
     """Make a folder of our files, its YAML filled in, as somebody's checkout is."""
     place = folder / "project"
     shutil.copytree(ROOT / "queries", place / "queries")
-    for path in (*ROOT.glob("*.py"), ROOT / "locust.conf"):
+    for path in (*ROOT.glob("*.py"), ROOT / "locust.conf", ROOT / "requirements.txt"):
         shutil.copy(path, place)
     text = (ROOT / "azure-loadtest.yaml").read_text(encoding="utf-8")
     fill = [("YOUR-VAULT.vault.azure.net", azure.vault), ("YOUR-ORG", "an-org")]
@@ -76,7 +77,7 @@ def lab(place: Path, *words: str, **given: str) -> Done:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=180,
     )
     return Done(done.returncode, done.stdout, done.stderr)
 
@@ -188,6 +189,62 @@ def test_an_emulation_names_all_that_the_vault_does_not_give_in_one_line(
     assert "GITHUB_MCP_TOKEN (HTTP 403, ForbiddenByRbac)" in said
     assert "ADO_MCP_TOKEN (HTTP 404, SecretNotFound)" in said
     assert PLANTED not in said
+
+
+def test_an_emulation_signs_in_to_all_servers_with_what_the_vault_holds_and_keeps_none_of_it(
+    azure: AzureStandin, tmp_path: Path
+) -> None:
+    with standins(tmp_path / "standins", latency="none") as served:
+        given = dict(served.variables)
+        for variable, name in NAMES.items():
+            azure.secrets[name] = Secret(given.pop(variable))
+        urls = [f'  - name: {n}\n    value: "{v}"\n' for n, v in given.items() if "_URL" in n]
+        place = project(tmp_path, azure, ("env:\n", "env:\n" + "".join(urls)))
+        words = ("emulate", "--real", "--minutes", "0.05")
+        done = lab(place, *words, MCP_VAULT="1", **azure.variables)
+
+    assert done.err == ""
+    assert "warning" not in done.out
+    (run,) = (place / "runs").iterdir()
+    labels = {each.label.partition(":")[0] for each in runs.read(run).requests}
+    assert labels == {"ado", "context7", "github", "learn"}
+    assert [each for each in runs.read(run).requests if not each.success] == []
+    for value in (CLIENT_SECRET, *azure.tokens, *(s.value for s in azure.secrets.values())):
+        assert files_with(value, place) == []
+        assert value not in done.out
+
+
+def test_an_emulation_tells_before_it_starts_which_secret_ends_in_it(
+    azure: AzureStandin, tmp_path: Path
+) -> None:
+    ends = int(time.time()) + 600
+    azure.secrets |= {name: Secret("a-secret", {"exp": ends}) for name in NAMES.values()}
+    azure.secrets["ado-mcp-token"] = Secret(token(ends - 60))
+    azure.secrets["context7-api-key"] = Secret("lasts", {"exp": ends + 600})
+    nobody = "".join(
+        f'  - name: {label}_MCP_URL\n    value: "http://127.0.0.1:9/mcp"\n'
+        for label in ("ADO", "CONTEXT7", "GITHUB", "LEARN")
+    )
+    place = project(tmp_path, azure, ("env:\n", f"env:\n{nobody}"))  # for 15 minutes
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lab", "emulate", "--real"],
+        cwd=place,
+        env=clean_environment(MCP_VAULT="1", **azure.variables),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if "run folder" in line:
+            process.send_signal(signal.SIGINT)
+    process.wait()
+
+    ado, github = (line for line in said if line.startswith("warning: "))
+    assert ado.startswith("warning: ADO_MCP_TOKEN ends at ")
+    assert github.startswith("warning: GITHUB_MCP_TOKEN ends at ")
+    assert "before a run of 15 min does" in ado
 
 
 # ---- lab token

@@ -113,6 +113,7 @@ def _plan(server: Server, columns: Sequence[str], port: int) -> list[dict[str, o
         {
             "label": label_of(server, asked),
             "host": f"http://127.0.0.1:{port}",
+            "path": server.path,
             "headers": dict(server.headers),
             "users": USERS,
             "rounds": ROUNDS,

@@ -57,6 +57,7 @@ class Server:
     headers: Mapping[str, str] = field(default_factory=dict)
     backend: tuple[str, ...] = ()
     refuses: bool = False
+    path: str = "/mcp"
 
     def speaks(self, asked: str) -> str:
         """Return the revision that a client which asks for `asked` ends up with, "" if none."""
@@ -184,6 +185,7 @@ SERVERS = [
         sessions=True,
         calls=OF_SDK,
         accepts=HANDSHAKES[:2],
+        path="/mcp/",  # it redirects from /mcp, each time
     ),
     *_of_python_sdk("mcp1", "Python SDK 1.30.0", HANDSHAKES),
     Server(

@@ -1,6 +1,6 @@
 """A locustfile with one User class for each entry of the plan that REAL_PLAN (a file) holds.
 
-An entry is an object: `label`, `host`, `headers`, `users`, `sessions` (must ids be given?),
+An entry is an object: `label`, `host`, `path`, `headers`, `users`, `sessions` (must ids be given?),
 `speaks` (the revisions its users are dealt among, or auto), `calls` (tool -> arguments and a text
 that a good answer has) and `rounds`: how often each user calls as many tools as there are, or 0
 for as long as the run is. Where all users have done their rounds, or could not open a session,
@@ -97,7 +97,7 @@ def _make(entry: dict[str, Any]) -> type:
     facts = {
         "__module__": __name__,
         "host": entry["host"],
-        "mcp_path": "/mcp",
+        "mcp_path": entry["path"],
         "headers": entry["headers"],
         "server_label": entry["label"],
         "fixed_count": entry["users"],

@@ -105,6 +105,7 @@ def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
             {
                 "label": subject.label,
                 "host": f"http://127.0.0.1:{front[subject.label]}",
+                "path": subject.server.path,
                 "headers": dict(subject.server.headers),
                 "users": USERS,
                 "rounds": 0,

@@ -147,5 +147,5 @@ def _write(credential: Any, place: _vault.SecretURI, value: str, ends: float) ->
     except Exception as error:
         raise CannotRun(
             f"{VARIABLE} is not written to {place.vault}/secrets/{place.name}:"
-            f" {_vault.reason(error)}; it takes the role Key Vault Secrets Officer"
+            f" {_vault.reason(error)}; writing takes the role Key Vault Secrets Officer"
         ) from None

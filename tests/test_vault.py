@@ -264,6 +264,19 @@ def test_a_variable_that_a_class_can_do_without_is_done_without_and_said(
 
 
 @pytest.mark.usefixtures("unset")
+def test_a_token_out_of_the_vault_that_no_header_can_carry_ends_the_run_and_is_not_shown(
+    azure: AzureStandin, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("yaml")
+    azure.secrets["one"] = Secret(f"Bearer {PLANTED}")
+
+    with pytest.raises(WorkloadError, match="ONE_MCP_TOKEN starts with the word Bearer"):
+        provide([user("one")], manifest(tmp_path, ONE_MCP_TOKEN=azure.uri("one")))
+
+    assert PLANTED not in "".join(capfd.readouterr())
+
+
+@pytest.mark.usefixtures("unset")
 def test_mcp_vault_0_asks_nobody(
     azure: AzureStandin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

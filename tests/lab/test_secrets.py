@@ -327,7 +327,7 @@ def test_a_vault_that_does_not_let_write_is_told_and_the_token_is_not_shown(
 
     assert done.code == 2
     (line,) = done.err.splitlines()
-    assert "HTTP 403, ForbiddenByRbac; it takes the role Key Vault Secrets Officer" in line
+    assert "HTTP 403, ForbiddenByRbac; writing takes the role Key Vault Secrets Officer" in line
     assert not any(value in line for value in (*azure.tokens, CLIENT_SECRET, PLANTED))
 
 

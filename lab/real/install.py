@@ -62,8 +62,8 @@ def install() -> None:
         for each in running:
             kit = each.result()
             have[kit] = KITS[kit]
+            STAMP.write_text(json.dumps(have, indent=1), encoding="utf-8")
             print(f"installed {kit} into {LIVE.name}", flush=True)
-    STAMP.write_text(json.dumps(have, indent=1), encoding="utf-8")
     if not npm:
         print("npm is not on the PATH: the servers in Node are left out; install Node.js")
     print(f"the real servers are installed, in {time.monotonic() - began:.0f} s")

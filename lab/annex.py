@@ -52,13 +52,14 @@ def _eras(digest: Digest) -> str:
         return ""
     parts = []
     for era in digest.eras:
-        said = "".join(f"<p class=first>{escape(each)}</p>" for each in era.said)
+        said = "".join(f"<p>{escape(each)}</p>" for each in era.said)
         rows = [eras.cells(each) for each in era.spoken]
         parts.append(f"<h3>{escape(era.server)}</h3>{said}{grid(eras.HEADINGS, rows)}")
     lead = (
-        "Users of one class spoke different revisions. A handshake is paid once a session, the"
-        " stateless envelope with each call. Calls are compared tool by tool, in milliseconds;"
-        " bytes are those of a call on the wire, headers included."
+        "One server, and users that spoke different revisions to it. Opening is the handshake, paid"
+        " once a session, or server/discover; the stateless envelope is paid with each call. Calls"
+        " are compared tool by tool, at 99 % confidence. Times are in milliseconds, bytes those of"
+        " a call on the wire, headers included."
     )
     return section("Revisions compared", lead, *parts)
 
@@ -67,8 +68,8 @@ def _tokens(digest: Digest) -> str:
     if not digest.tokens:
         return ""
     lead = (
-        "Requests for tokens are no samples: they are in none of the figures above, and no user"
-        " waited for them on the clock. Milliseconds; a renewal is all of its steps together."
+        "What was asked for tokens is no sample, and in none of the figures above. Milliseconds; a"
+        " renewal is all of its steps together."
     )
     rows = [each.cells() for each in digest.tokens]
     return section("Tokens", lead, grid(tokens.HEADINGS, rows, words=2))

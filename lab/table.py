@@ -70,7 +70,11 @@ def beneath(digest: Digest) -> list[str]:
         f"counted, no sample: {label}: {what}: {count}"
         for (label, what), count in sorted(digest.run.tallies.items())
     ]
-    lines += [f"for tokens, no sample: {step}" for step in digest.tokens]
+    lines += [
+        f"for tokens, no sample: {step}"
+        for step in digest.tokens
+        if step.failed or step.what in ("token", "renewal")
+    ]
     lines += [f"revisions: {era.server}: {said}" for era in digest.eras for said in era.said]
     if digest.load is not None:
         lines.append(f"this machine: {digest.load}")

@@ -89,8 +89,19 @@ def test_a_difference_that_chance_can_make_is_none(tmp_path: Path) -> None:
         _user(2, NEW, [60.0, 160.0, 110.0]),
     )
 
-    # 1.96 * sqrt(2500 / 3 * 2)
-    assert "no difference between their calls can be told (±80.0 ms)" in era.said[0]
+    # 2.576 * sqrt(2500 / 3 * 2)
+    assert "no difference between their calls can be told (±105 ms)" in era.said[0]
+
+
+def test_how_sure_a_number_of_calls_is_stands_beside_it(tmp_path: Path) -> None:
+    (era,) = _eras(
+        tmp_path,
+        _user(1, OLD, [100.0, 101.0] * 8, opening=[60.0]),
+        _user(2, NEW, [103.0, 104.0] * 8),
+    )
+
+    # 3 ms apart, give or take 2.576 * sqrt(2 * (0.25 * 16 / 15) / 16) = 0.47
+    assert era.said[0].endswith("the handshake pays from 20 calls (18 to 24) a session on.")
 
 
 def test_a_handshake_is_small_from_19_times_its_share_of_a_call_on(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import gevent
 
+import _legacy
 import _roster
 from _envelope import routing_headers
 from _exchange import Judge, Result
@@ -215,7 +216,10 @@ class MCPUserBase(Primitives):
         """
         if isinstance(failure, AuthError) and failure.rejected:
             self._ask_for_another_token()
-        if request_id is None or what == "initialize":
+        if what == "initialize":
+            _legacy.look(self, failure)
+            return
+        if request_id is None:
             return
         if isinstance(failure, SessionLost):
             if session_id == self.session_id:

@@ -65,7 +65,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_listener": {"gevent", "mcp_client", "_jsonrpc", "_lifecycle", "_reply", "_tally", "_trace"},
     "_habits": {"_roster", "_lifecycle", "_listener"},
     "_primitives": {"mcp_client", "_exchange", "_habits"},
-    "_base": {"gevent", "mcp_client", "_envelope", "_exchange", "_jsonrpc", "_lifecycle"}
+    "_legacy": {"_exchange", "_failures", "_jsonrpc", "_reply", "_roster", "_tally", "_trace"},
+    "_base": {"gevent", "mcp_client", "_envelope", "_exchange", "_jsonrpc", "_legacy", "_lifecycle"}
     | {"_primitives", "_roster", "_tally"},
     **dict.fromkeys(SERVER_FILES, SUPPORT | {"locust"}),
     "any_server": SUPPORT | {"locust", "_examples", "_identities", "_oauth", "_roster"},

@@ -6,6 +6,7 @@ Sources: modelcontextprotocol.io/specification/<revision>/basic/{lifecycle,trans
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -53,6 +54,15 @@ def revision_to_offer(name: str) -> Revision:
         offered = ", ".join([*(r.name for r in REVISIONS.values() if r.offered), AUTO])
         raise ValueError(f"protocol_version {name!r} is not one we speak: use one of {offered}")
     return found
+
+
+def check_weights(weights: Mapping[str, float]) -> None:
+    """Raise ValueError, with the cure, where users cannot be dealt by these weights."""
+    for name, weight in weights.items():
+        if not 0 <= weight < math.inf:
+            raise ValueError(f"the weight {weight!r} of {name}: use 0 or more")
+    if weights and not any(weights.values()):
+        raise ValueError(f"all weights of {', '.join(weights)} are 0: raise one of them")
 
 
 class Dealer:

@@ -26,7 +26,7 @@ from gevent.lock import BoundedSemaphore
 import _origin
 import _process
 import _secrets
-from _revisions import AUTO, revision_to_offer
+from _revisions import AUTO, check_weights, revision_to_offer
 from _tally import tallies
 from _workload import number, text, think_time, whole
 
@@ -134,6 +134,7 @@ def _need_addresses(environment: Environment, present: list[Any]) -> None:
             for name in user_class.protocol_versions or (user_class.protocol_version,):
                 if name != AUTO:
                     revision_to_offer(name)
+            check_weights(user_class.protocol_versions)
             _origin.check(environment.host or user_class.host or "")
         except ValueError as error:
             stop_the_run(f"{user_class.__name__}: {error}")

@@ -84,10 +84,12 @@ def _counted(digest: Digest) -> str:
 
 
 def _servers(digest: Digest) -> str:
-    rows = [
-        (label, *(str(said.get(key, "")) for key in _SAID))
-        for label, said in sorted(digest.run.servers.items())
-    ]
+    spoken = {era.server: ", ".join(each.revision for each in era.spoken) for era in digest.eras}
+    rows = []
+    for label, said in sorted(digest.run.servers.items()):
+        if label in spoken:  # one user's revision would stand for all
+            said = {**said, "protocolVersion": spoken[label]}
+        rows.append((label, *(str(said.get(key, "")) for key in _SAID)))
     if not rows:
         return ""
     heads = ("label", "name", "version", "MCP revision", "session", "address")

@@ -117,7 +117,9 @@ def cells(spoken: Spoken) -> tuple[str, ...]:
 
 def eras(requests: Sequence[Request], span: Window) -> list[Era]:
     """Return the servers whose tools were called at more than one revision."""
-    found = []
+    found: list[Era] = []
+    if len({each.revision for each in requests} - {""}) < 2:
+        return found
     for server, by_revision in sorted(_by_server(requests).items()):
         spoken = {
             revision: _spoken(revision, rows, span)

@@ -154,6 +154,8 @@ def test_a_variable_that_is_set_is_enough(monkeypatch: pytest.MonkeyPatch) -> No
         ({"host": "https://h/api"}, "mcp_path"),
         ({"protocol_version": "2024-11-05"}, "'2024-11-05' is not one we speak: use one of"),
         ({"protocol_versions": {"auto": 1, "x": 1}}, "'x' is not one we speak: use one of"),
+        ({"protocol_versions": {"auto": -1}}, "the weight -1 of auto: use 0 or more"),
+        ({"protocol_versions": {"auto": 0}}, "all weights of auto are 0: raise one of them"),
     ],
 )
 def test_a_class_that_could_never_be_connected_stops_the_run(

@@ -154,7 +154,7 @@ def test_every_rendering_has_the_revisions(
 ) -> None:
     rows = _user(1, OLD, [100.0] * 5, opening=[60.0, 40.0]) + _user(2, NEW, [110.0] * 5)
     write_part(tmp_path, rows)
-    write_tallies(tmp_path, len(rows))
+    write_tallies(tmp_path, len(rows), servers={"learn": {"name": "n", "protocolVersion": OLD}})
     outcome = report.make(tmp_path)
     report.show(outcome, tmp_path)
     said = outcome.digest.eras[0].said
@@ -163,6 +163,7 @@ def test_every_rendering_has_the_revisions(
     (facts,) = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))["revisions"]
 
     assert "Revisions compared" in page
+    assert f"<td>{OLD}, {NEW}</td>" in page  # what the server speaks
     assert f"| {OLD} | 1 | 1 | 100 | 5 | 0 | 100 |" in summary
     assert all(each in page and f"- revisions: learn: {each}" in summary for each in said)
     assert f"revisions: learn: {said[0]}" in capsys.readouterr().out

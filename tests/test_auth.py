@@ -11,6 +11,7 @@ from azure.core.credentials import AccessToken
 
 from _auth import EntraToken, StaticToken, scrubbed
 from _metadata import scope_of
+from _tally import sent
 from mcp_client import AuthError
 
 SECRET = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJwbGFudGVkIn0.c2lnbmF0dXJl"
@@ -105,6 +106,23 @@ def test_a_server_that_refuses_every_token_does_not_make_a_tight_loop(
         token.rejected(token.get())
 
     assert len(entra.asked) <= 2
+
+
+def test_each_renewal_is_kept_for_the_report_with_its_failure_by_name(
+    token: EntraToken, entra: Entra, clock: Clock
+) -> None:
+    sent.clear()
+    first = token.get()
+    entra.failure = ValueError(f"no, {SECRET}")
+    token.rejected(first)
+    with pytest.raises(AuthError):
+        token.get()
+
+    assert [(each.label, each.what, each.error) for each in sent] == [
+        ("ado", "renewal", ""),
+        ("ado", "renewal", "ValueError"),
+    ]
+    assert SECRET not in str(sent)
 
 
 def test_without_a_token_the_failure_has_a_name_and_no_value(

@@ -272,7 +272,9 @@ def test_classes_with_the_same_client_share_one_token_and_its_renewals(
     server: OAuthStandin, clock: Clock
 ) -> None:
     one, other = client_of(server), client_of(server)
+    sent.clear()
     assert [one.get(), other.get()] == [server.tokens[0]] * 2
+    assert [each.what for each in sent].count("renewal") == 1
 
     at_once(10, one.rejected, server.tokens[0])
     at_once(10, other.rejected, server.tokens[0])

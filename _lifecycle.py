@@ -108,7 +108,7 @@ class Lifecycle(Exchanges):
         if revision.era is Era.HANDSHAKE:
             failure = self._initialize(revision)
             if self._wanted == AUTO and getattr(failure, "code", None) == UNSUPPORTED_VERSION:
-                self._decided.pop((self.server_label, self._url), None)  # it has changed its era
+                self._decided.pop((type(self).server_label, self._url), None)  # another era now
             return failure
         self._session.stand_alone(revision, self.client_info, self._capabilities())
         if self.discovers and self._discover() is None:
@@ -157,7 +157,7 @@ class Lifecycle(Exchanges):
         """Return the revision to speak; None where the server could not be asked."""
         if self._wanted != AUTO:
             return revision_to_offer(self._wanted)
-        key = (self.server_label, self._url)
+        key = (type(self).server_label, self._url)  # not a caller's own: one server, one era
         if key not in self._decided:
             asked = self._asked[key]
             with self._deciding.setdefault(key, RLock()):

@@ -171,12 +171,13 @@ def test_an_identity_shows_its_ordinal_and_no_more(monkeypatch: pytest.MonkeyPat
 class Recorded:
     """Three users with a pool of two, each of which has made one call."""
 
-    def __init__(self, server: MCPServer, pool: Identities) -> None:
+    def __init__(self, server: MCPServer, pool: Identities, revision: str = "2025-06-18") -> None:
         class PoolUser(WithIdentity, MCPUserBase):
             abstract = True
             host = server.url
             server_label = "any"
             identities = pool
+            protocol_version = revision
 
         environment = Environment(user_classes=[PoolUser])
         environment.create_local_runner()
@@ -248,6 +249,19 @@ def test_without_identities_a_user_sends_what_it_would_without_them() -> None:
 
     assert user._extra_headers() == {"X-Key": "k"}
     assert user.server_label == MCPUserBase.server_label
+
+
+def test_callers_with_statistics_of_their_own_share_one_probe_of_the_era(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MCP_IDENTITY_STATS", "1")
+    with MCPServer() as server:
+        recorded = Recorded(server, pool_of(monkeypatch, "one two"), "auto")
+        probes_and_discoveries = len(server.of("server/discover"))
+
+    discoveries = [name for name in recorded.names if name.endswith(":server/discover")]
+    assert sorted(set(discoveries)) == ["any#1:server/discover", "any#2:server/discover"]
+    assert probes_and_discoveries == len(discoveries) + 1
 
 
 # ---- when a token ends

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from lab import stats
+from lab import floors, stats
 from lab.eras import Era, eras
 from lab.handshakes import Handshake, handshakes
 from lab.results import Request
@@ -96,6 +96,11 @@ class Digest:
     points: tuple[Point, ...]
     standins: tuple[str, ...]
     load: Load | None
+
+    @property
+    def notes(self) -> list[str]:
+        """What the reader should know: of the run, and of figures near this machine's floor."""
+        return [*self.run.notes, *floors.said(self.run.facts, (x.summary for x in self.lines))]
 
     @property
     def marks(self) -> list[str]:

@@ -52,7 +52,7 @@ class Outcome:
         return [
             self.first_line,
             *(f"  {each}" for each in self.verdict.judgements),
-            *(f"  note: {each}" for each in self.digest.run.notes),
+            *(f"  note: {each}" for each in self.digest.notes),
         ]
 
     def as_json(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Outcome:
             "seconds": round(digest.span.seconds, 3),
             "stand_ins": list(digest.standins),
             "marks": digest.marks,
-            "notes": digest.run.notes,
+            "notes": digest.notes,
             "criteria": [
                 {
                     "request": each.criterion.request,

@@ -64,7 +64,7 @@ def _head(outcome: Outcome) -> str:
     )
     told = [
         *(f"Marked: {mark}." for mark in digest.marks),
-        *(f"Note: {note}." for note in digest.run.notes),
+        *(f"Note: {note}." for note in digest.notes),
     ]
     if digest.standins:
         told.insert(

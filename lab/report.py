@@ -151,7 +151,7 @@ def _revisions(era: eras.Era) -> str:
 
 
 def _notes(outcome: Outcome) -> list[str]:
-    return [f"note: {each}" for each in outcome.digest.run.notes]
+    return [f"note: {each}" for each in outcome.digest.notes]
 
 
 def show(outcome: Outcome, folder: Path) -> None:

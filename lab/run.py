@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab import load, report, runs
+from lab import floors, load, report, runs
 from lab.cli import CannotRun
 from lab.gate import Gate
 from lab.manifest import FILE_NAME, ManifestError
@@ -89,6 +89,7 @@ def begin(
         },
         "strict": strict,
         "gate": gate.as_facts(),
+        **floors.facts_here(),
         **more,
     }
     runs.write_facts(folder, facts)

@@ -57,7 +57,9 @@ def program() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def urls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+def urls(
+    tmp_path_factory: pytest.TempPathFactory, null_server_can_be_built: None
+) -> Iterator[Mapping[str, str]]:
     with serving(Path(tmp_path_factory.mktemp("servers"))) as found:
         yield found
 

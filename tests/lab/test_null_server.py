@@ -15,6 +15,7 @@ from lab import null_server
 from lab.cli import CannotRun
 from lab.null_server import NullServer, ports_waiting, read_record
 
+pytestmark = pytest.mark.usefixtures("null_server_can_be_built")
 ENVELOPE = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 
 

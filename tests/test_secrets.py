@@ -112,8 +112,9 @@ def test_a_token_that_ends_in_the_run_is_renewed_and_no_call_fails(
 
     assert seen.code == 0, seen.said
     assert [row["failure"] for row in seen.rows if row["failure"]] == []
-    assert len(azure.mints) >= 2
-    assert set(server.bearers) == set(azure.tokens)
+    used = set(server.bearers)  # the last one may have come when nobody called any more
+    assert len(used) >= 2
+    assert used <= set(azure.tokens)
 
 
 def test_a_plain_locust_takes_the_secret_of_the_class_that_runs_out_of_the_vault(

@@ -40,6 +40,7 @@ def look(user: Exchanges, failure: MCPError) -> None:
     if user._url in _looked_at:
         return
     _looked_at.add(user._url)
+    tallies[user.server_label, "GETs that looked for HTTP+SSE of 2024-11-05"] += 1
     reply = _FirstEvent(next_id())
     headers, routing = user._extra_headers(), (("Accept", "text/event-stream"),)
     try:
@@ -47,7 +48,7 @@ def look(user: Exchanges, failure: MCPError) -> None:
     except MCPError:
         return
     if reply.is_endpoint:
-        tallies[user.server_label, "HTTP+SSE of 2024-11-05 recognised, which is not spoken"] += 1
+        tallies[user.server_label, "servers of HTTP+SSE of 2024-11-05, which is not spoken"] += 1
         _roster.warn_once(
             user.server_label,
             f"{user._url} speaks HTTP+SSE of 2024-11-05, which is not supported: set the URL of"

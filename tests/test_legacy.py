@@ -14,7 +14,8 @@ from _base import MCPUserBase
 from _tally import tallies
 from tests.fake_server import MCPServer, Peer
 
-SEEN = ("old", "HTTP+SSE of 2024-11-05 recognised, which is not spoken")
+SEEN = ("old", "servers of HTTP+SSE of 2024-11-05, which is not spoken")
+LOOKED = ("old", "GETs that looked for HTTP+SSE of 2024-11-05")
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +55,8 @@ def test_such_a_server_is_named_with_the_cure_and_asked_once(
 ) -> None:
     with MCPServer() as server:
         server.on = {"server/discover": _refused, "initialize": _refused, "GET": _endpoint}
-        samples = _opened(server, times=3, protocol_version=version)
+        path = "/mcp?key=planted"
+        samples = _opened(server, times=3, protocol_version=version, mcp_path=path)
         said = [each.message for each in caplog.records if "HTTP+SSE" in each.message]
 
     (line,) = said
@@ -62,7 +64,7 @@ def test_such_a_server_is_named_with_the_cure_and_asked_once(
     assert line.endswith("set the URL of its Streamable HTTP endpoint, or ask its operator for one")
     assert len(server.of("GET")) == 1
     assert samples == ["old:initialize"] * 3
-    assert tallies[SEEN] == 1
+    assert (tallies[SEEN], tallies[LOOKED]) == (1, 1)
 
 
 def _nothing_here(peer: Peer) -> None:
@@ -82,7 +84,7 @@ def test_a_server_that_only_refuses_is_not_taken_for_one(
         _opened(server)
 
     assert len(server.of("GET")) == 1
-    assert tallies[SEEN] == 0
+    assert (tallies[SEEN], tallies[LOOKED]) == (0, 1)
     assert "HTTP+SSE" not in caplog.text
 
 

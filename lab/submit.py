@@ -7,12 +7,16 @@ ends the submission before anything is sent.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import _vault
+from _expiry import early
+from lab import variables
 from lab.azure_cli import AzureCliError, LoadTests
 from lab.check import check
 from lab.lint.finding import Level
@@ -46,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     refused = _refused(manifest)
     if refused:
         return refused
+    _warn_of_ends(manifest)
     tests = LoadTests(args.resource, args.resource_group)
     run_id = args.run_id or datetime.now(UTC).strftime("run-%Y%m%d-%H%M%S")
     try:
@@ -71,6 +76,22 @@ def _refused(manifest: Manifest) -> int:
     if placeholders_of(manifest):
         return _cannot("placeholders are left in the YAML: fill them in; nothing was uploaded")
     return 0
+
+
+def _warn_of_ends(manifest: Manifest) -> None:
+    """Say which secrets end in the run, as far as whoever is signed in here may read them."""
+    if os.environ.get("MCP_VAULT", "").strip() == "0":
+        return
+    fetched = _vault.fetch({each.name: each.value for each in variables.used(manifest)})
+    ends = variables.ends_of(fetched.values, fetched.ends)
+    seconds = variables.run_seconds(manifest.environment, manifest) or 0.0
+    for line in early(ends, seconds, time.time()):
+        print(f"warning: {line}")
+    if fetched.failures:
+        print(
+            f"note: not known here whether they last: {_vault.told(fetched.failures)}; the engine"
+            " reads them by an identity of its own (MCP_VAULT=0 asks no vault)"
+        )
 
 
 def _follow(tests: LoadTests, run_id: str, every: float, within: float) -> dict[str, Any]:

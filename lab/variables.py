@@ -48,17 +48,21 @@ def for_real_servers(manifest: Manifest) -> tuple[dict[str, str], dict[str, floa
             )
     here = {**dotenv_values(manifest.folder / ".env"), **os.environ}
     values = {entry.name: (here.get(entry.name) or "").strip() for entry in manifest.secrets}
-    fetched = _from_vault(manifest, [e for e in _used(manifest) if not values[e.name]])
+    fetched = _from_vault(manifest, [e for e in used(manifest) if not values[e.name]])
     values |= fetched.values
-    told = {name: jwt_end(value) for name, value in values.items()}
-    ends = {name: end for name, end in told.items() if end is not None}
     secrets = {name: value for name, value in values.items() if value}
     names = (*_NETWORK, *map(str.lower, _NETWORK))
     network = {name: os.environ[name] for name in names if name in os.environ}
-    return {**network, **manifest.environment, **secrets}, {**fetched.ends, **ends}
+    return {**network, **manifest.environment, **secrets}, ends_of(values, fetched.ends)
 
 
-def _used(manifest: Manifest) -> list[Entry]:
+def ends_of(values: Mapping[str, str], ends: Mapping[str, float]) -> dict[str, float]:
+    """Return when secrets end: as their own text says, else as the vault does, by name."""
+    told = {name: jwt_end(value) for name, value in values.items()}
+    return {**ends, **{name: end for name, end in told.items() if end is not None}}
+
+
+def used(manifest: Manifest) -> list[Entry]:
     """Return the secrets without those that only classes without users would use."""
     classes = participants(read_project(manifest)[0])
     users = {

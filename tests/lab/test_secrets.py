@@ -247,6 +247,38 @@ def test_an_emulation_tells_before_it_starts_which_secret_ends_in_it(
     assert "before a run of 15 min does" in ado
 
 
+# ---- lab submit
+
+
+def test_a_submission_tells_before_its_upload_which_secret_ends_in_the_run(
+    azure: AzureStandin, tmp_path: Path
+) -> None:
+    ends = int(time.time()) + 600
+    azure.secrets["github-mcp-token"] = Secret("a-secret", {"exp": ends})
+    azure.secrets["ado-mcp-token"] = Secret("forbidden", refused=(403, "ForbiddenByRbac"))
+    azure.secrets["context7-api-key"] = Secret("lasts", {"exp": ends + 600})
+    place = project(tmp_path, azure)  # for 15 minutes
+    az = tmp_path / "bin" / "az"
+    az.parent.mkdir()
+    az.write_text(f'#!/bin/sh\nexec {sys.executable} {ROOT}/tests/lab/az_standin.py "$@"\n')
+    az.chmod(0o755)
+
+    done = lab(
+        place,
+        *("submit", "--resource", "r", "--resource-group", "g", "--every", "0"),
+        MCP_VAULT="1",
+        PATH=f"{az.parent}{os.pathsep}{os.environ['PATH']}",
+        AZ_STANDIN_STATE=str(tmp_path / "state.json"),
+        **azure.variables,
+    )
+
+    assert done.code == 0, done.out + done.err
+    warning, note, created = done.out.splitlines()[:3]
+    assert warning.startswith("warning: GITHUB_MCP_TOKEN ends at ")
+    assert "ADO_MCP_TOKEN (HTTP 403, ForbiddenByRbac)" in note
+    assert created.startswith("created the test mcp-multi-flat")
+
+
 # ---- lab token
 
 

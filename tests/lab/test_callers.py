@@ -186,19 +186,9 @@ def test_any_server_signs_in_as_an_oauth_client_without_a_line_of_code(
         "callers": {"ANY_CREDENTIALS": "\n".join(["client_id,client_secret", *pairs])},
     }[way]
     with OAuthStandin(time.time) as issuer, ProtectedServer(issuer) as server:
-        short = [
-            "-f",
-            "any_server.py",
-            "--headless",
-            "-u",
-            "3",
-            "-t",
-            "1s",
-            "--csv",
-            tmp_path / "a",
-        ]
+        short = ["-f", "any_server.py", "--headless", *"-u 3 -r 3 -t 3s --csv".split()]
         ran = subprocess.run(
-            [sys.executable, "-m", "locust", *map(str, short)],
+            [sys.executable, "-m", "locust", *short, tmp_path / "a"],
             cwd=ROOT,
             env=clean_environment(
                 ANY_MCP_URL=issuer.url, ANY_USERS="3", ANY_TOOLS="echo", **signs_in
@@ -208,7 +198,7 @@ def test_any_server_signs_in_as_an_oauth_client_without_a_line_of_code(
             timeout=60,
             check=False,
         )
-        callers = {each.headers["authorization"] for each in server.of("tools/call")}
+        callers = {each.headers["authorization"] for each in server.of("tools/list")}
 
     assert ran.returncode == 0, ran.stderr
     assert len(callers) == len(issuer.forms) == (1 if way == "one client" else 3)

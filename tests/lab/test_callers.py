@@ -186,7 +186,7 @@ def test_any_server_signs_in_as_an_oauth_client_without_a_line_of_code(
         "callers": {"ANY_CREDENTIALS": "\n".join(["client_id,client_secret", *pairs])},
     }[way]
     with OAuthStandin(time.time) as issuer, ProtectedServer(issuer) as server:
-        short = ["-f", "any_server.py", "--headless", *"-u 3 -r 3 -t 3s --csv".split()]
+        short = ["-f", "any_server.py", "--headless", "-u", "3", "-r", "3", "-t", "3s", "--csv"]
         ran = subprocess.run(
             [sys.executable, "-m", "locust", *short, tmp_path / "a"],
             cwd=ROOT,

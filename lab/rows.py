@@ -34,7 +34,6 @@ MOST_KEPT = 10_000
 # Numbers that come again, as text: looking one up costs a third of formatting it.
 _WHOLE = [str(number) for number in range(MOST_KEPT)]
 _THOUSANDTHS = [f".{number:03d}" for number in range(1000)]
-_LATE = [f"{number // 1000}.{number % 1000:03d}" for number in range(2000)]
 
 SECRET_NAME = re.compile(r"TOKEN|KEY|SECRET|PASSW|PWD|CREDENTIAL", re.IGNORECASE)
 _SECRET_SHAPE = re.compile(
@@ -151,8 +150,10 @@ class Lines:
             rounded = _WHOLE[(exact_us + 500) // 1000]
             session = _WHOLE[facts.session]
             received, sent = _WHOLE[facts.received_bytes], _WHOLE[facts.sent_bytes]
-            waited = _LATE[int((started - facts.planned) * 1e6 + 0.5)]
-        except IndexError:  # ten seconds, ten thousand users, 10 kB, or a task that came late
+            late_us = int((started - facts.planned) * 1e6 + 0.5)
+            late = late_us // 1000
+            waited = _WHOLE[late] + _THOUSANDTHS[late_us - late * 1000]
+        except IndexError:  # ten seconds, ten thousand users, or 10 kB
             return self.any_line(at, elapsed, method, name, exception, url, facts)
         return (
             f"{int(at * 1e3)},{rounded},{head}{session},text,true,,{received},{sent},{users},"

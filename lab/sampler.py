@@ -35,3 +35,8 @@ def usage(pid: int) -> Usage:
 def busy_elsewhere(seconds: float = 1.0) -> float:
     """Watch the idle machine for some seconds; return the share of it that others use, 0 to 1."""
     return float(psutil.cpu_percent(interval=seconds)) / 100.0
+
+
+def stolen_s() -> float:
+    """Return the CPU seconds that the hypervisor gave to others so far; 0 where none is known."""
+    return float(getattr(psutil.cpu_times(), "steal", 0.0))

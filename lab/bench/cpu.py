@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from lab.bench import contenders
-from lab.bench.cost import Cost, interleave, measure, scratch
+from lab.bench.cost import WARM_S, Cost, interleave, measure, scratch
 from lab.bench.plan import Plan
 from lab.bench.row import Row, median_ratio
 from lab.null_server import NullServer
@@ -16,6 +17,7 @@ _MODES = {"json": "JSON", "sse": "event streams"}
 _VS_FASTHTTP = {"json": (0.34, 0.25), "sse": (0.34, 0.26)}
 _VS_K6 = {"json": (0.38, 0.30), "sse": (0.34, 0.26)}
 _RECORDED = (1.12, 1.05)
+_SLICE_S, _SLICED = 0.5, 3  # and so many times as many rounds
 
 
 def rows(plan: Plan) -> Iterator[Row]:
@@ -34,26 +36,28 @@ def rows(plan: Plan) -> Iterator[Row]:
 
 
 def _recorder(plan: Plan) -> Row:
-    """Compare a run with and without the recorder: a tenth is less than the weather between two.
+    """Compare the recorder on and off, in slices of one process: on, off, off, on in each round.
 
-    So each round is with, without, without, with: a drift within it cancels out.
+    It costs less than what two processes, or two moments, differ by.
     """
-    loaded = contenders.recorded(plan.harness, scratch())
-    plain = contenders.harness(plan.harness)
-    ratios, us = [], []
+    folder, rounds = scratch(), plan.rounds * _SLICED
+    variables = {"SLICES_WARM_S": WARM_S, "SLICES_S": _SLICE_S, "SLICES_ROUNDS": rounds}
+    out = folder / "slices.json"
+    files = [contenders.PERF / name for name in ("harness_null.py", "recorder.py")]
+    env = contenders.environment(plan.harness, MCP_RUN_DIR=folder, SLICES_OUT=out, **variables)
+    contender = contenders.locust(
+        "recorder on and off", files[0], contenders.RECORDER, files[1], env=env
+    )
     with NullServer() as server:
-        for _ in range(plan.rounds):
-            costs = [
-                measure(each, server, plan.seconds / 2.0) for each in (loaded, plain, plain, loaded)
-            ]
-            first, without, again, last = (each.us for each in costs)
-            ratios.append((first + last) / (without + again))
-            us.append((without + again) / 2.0)
+        measure(contender, server, WARM_S + rounds * 4 * _SLICE_S + 5.0)
+    costs = json.loads(out.read_text(encoding="utf-8"))
+    ratios = [(a + d) / (b + c) for a, b, c, d in costs]
+    off = statistics.median((b + c) / 2.0 for _, b, c, _ in costs)
+    value = statistics.median(ratios)
     row = Row("CPU per call: with / without lab/record.py", _RECORDED[0], aim=_RECORDED[1])
-    middle, value = statistics.median(us), statistics.median(ratios)
     return row.measured(
         value,
-        f"{middle * value:.0f} / {middle:.0f} us, rounds {min(ratios):.3f} to {max(ratios):.3f}",
+        f"{off * value:.0f} / {off:.0f} us, {rounds} rounds {min(ratios):.3f} to {max(ratios):.3f}",
     )
 
 

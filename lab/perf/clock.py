@@ -10,14 +10,18 @@ from locust import constant, constant_pacing, events, task
 
 import itertools
 import os
+import random
 from pathlib import Path
 from typing import Any
+
+import gevent
 
 from _base import MCPUserBase
 
 TOOLS = tuple(os.environ["CLOCK_TOOLS"].split(","))
 RATE = float(os.environ["CLOCK_RATE"])
 USERS = int(os.environ["CLOCK_USERS"])
+TURN_S = USERS / RATE if RATE else 0.0
 
 _rows: list[str] = []
 
@@ -28,11 +32,13 @@ class Clocked(MCPUserBase):
     host = os.environ["MCP_URL"].removesuffix("/mcp")
     mcp_path = "/mcp"
     server_label = "null"
-    wait_time = constant_pacing(USERS / RATE) if RATE else constant(0)
+    wait_time = constant_pacing(TURN_S) if RATE else constant(0)
 
-    def __init__(self, environment: Any) -> None:
-        super().__init__(environment)
+    def on_start(self) -> None:
+        """Begin with the first tool, somewhere in the first turn of the pace."""
+        super().on_start()
         self._turns = itertools.cycle(TOOLS)
+        gevent.sleep(random.random() * TURN_S)
 
     @task
     def call(self) -> None:

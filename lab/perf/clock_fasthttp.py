@@ -9,12 +9,16 @@ from locust import FastHttpUser, constant, constant_pacing, events, task
 
 import itertools
 import os
+import random
 from pathlib import Path
 from typing import Any
+
+import gevent
 
 TOOLS = tuple(os.environ["CLOCK_TOOLS"].split(","))
 RATE = float(os.environ["CLOCK_RATE"])
 USERS = int(os.environ["CLOCK_USERS"])
+TURN_S = USERS / RATE if RATE else 0.0
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 BODY = (
     '{{"jsonrpc":"2.0","id":{},"method":"tools/call",'
@@ -29,11 +33,12 @@ class Clocked(FastHttpUser):
     """One client that calls the tools in turn, at an even pace."""
 
     host = os.environ["MCP_URL"].removesuffix("/mcp")
-    wait_time = constant_pacing(USERS / RATE) if RATE else constant(0)
+    wait_time = constant_pacing(TURN_S) if RATE else constant(0)
 
     def on_start(self) -> None:
-        """Begin with the first tool."""
+        """Begin with the first tool, somewhere in the first turn of the pace."""
         self._turns = itertools.cycle(TOOLS)
+        gevent.sleep(random.random() * TURN_S)
 
     @task
     def call(self) -> None:

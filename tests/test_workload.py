@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -494,3 +495,23 @@ def test_locust_ends_with_one_line_and_exit_code_2(tmp_path: Path) -> None:
     assert lines == [
         "T_USERS='many': set it to a whole number, 0 or more, or remove it for the default 5"
     ]
+
+
+_READ = re.compile(
+    r'\b(?:text|secret|count|number|whole|endpoint|StaticToken)\(\s*"([A-Z][A-Z0-9_]+)"'
+)
+
+
+def test_every_variable_that_the_servers_read_is_in_the_example_file() -> None:
+    root = Path(__file__).parents[1]
+    code = "".join(
+        path.read_text(encoding="utf-8")
+        for path in root.glob("*.py")
+        if path.name != "_workload.py"  # its docstrings have made-up names
+    )
+    example = (root / ".env.example").read_text(encoding="utf-8")
+
+    found = set(_READ.findall(code))
+
+    assert {"ANY_TOOLS", "MCP_VAULT", "LEARN_USERS"} <= found
+    assert {name for name in found if not re.search(rf"\b{name}\b", example)} == set()

@@ -80,7 +80,7 @@ def facts_here(folder: Path = RUNS) -> dict[str, Any]:
     floor = Floor.load(folder)
     if floor is None or not floor.holds_on(this_machine().as_facts()):
         return {}
-    return {"floor": asdict(floor)}
+    return {"floor": json.loads(json.dumps(asdict(floor)))}  # as run.json gives it back
 
 
 def said(facts: Mapping[str, Any], summaries: Iterable[Summary]) -> list[str]:

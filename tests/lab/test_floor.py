@@ -37,8 +37,10 @@ def _notes(tmp_path: Path, facts: dict[str, Any]) -> list[str]:
 
 def test_figures_within_three_times_of_the_floor_are_flagged_by_label(tmp_path: Path) -> None:
     FLOOR.save(tmp_path)
+    facts = floors.facts_here(tmp_path)
+    notes = _notes(tmp_path, facts)
 
-    notes = _notes(tmp_path, floors.facts_here(tmp_path))
+    assert json.loads(json.dumps(facts)) == facts
 
     (said,) = (each for each in notes if "floor" in each)
     own, _, flagged = said.partition(", so largely its own: ")

@@ -125,8 +125,8 @@ def test_a_run_that_is_told_to_stop_ends_its_users_and_is_judged(tmp_path: Path)
     lab = Lab(tmp_path, "percentage(error) > 50")
     process = lab.start(["--", "-f", "plan.py", "--headless", "-u", "2", "-r", "2"])
     deadline = time.monotonic() + 30
-    while not list(tmp_path.glob("runs/*/results/*.csv")):
-        assert time.monotonic() < deadline
+    while not any(": 2}}" in ticks.read_text() for ticks in tmp_path.glob("runs/*/ticks-*.jsonl")):
+        assert time.monotonic() < deadline  # both users are there
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=30)

@@ -15,11 +15,8 @@ for one source that all users share, such as `_oauth.ClientCredentials`.
 
 from __future__ import annotations
 
-import base64
 import csv
 import itertools
-import json
-import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -170,30 +167,6 @@ class WithIdentity:
 def has_own_statistics() -> bool:
     """Are identities told apart in the statistics? MCP_IDENTITY_STATS=1: they are."""
     return whole("MCP_IDENTITY_STATS", 0) != 0
-
-
-def ends_at(token: str) -> float | None:
-    """Return when a JSON Web Token ends, in seconds since the epoch; None where it does not say.
-
-    Nothing is verified: that is its server's to do.
-    """
-    claims = claims_of(token)
-    ends = claims.get("exp")
-    if isinstance(ends, bool) or not isinstance(ends, (int, float)) or not math.isfinite(ends):
-        return None
-    return float(ends)
-
-
-def claims_of(token: str) -> dict[str, Any]:
-    """Return the claims of a JSON Web Token, unverified; {} for a token that is none."""
-    parts = token.strip().split(".")
-    if len(parts) != 3:
-        return {}
-    try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    except (ValueError, RecursionError):
-        return {}
-    return claims if isinstance(claims, dict) else {}
 
 
 def _spread(worker: int) -> float:

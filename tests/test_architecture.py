@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "_oauth": {"_auth", "_discovery", "_workload", "gevent", "jwt"},
     "_identities": {"_oauth", "_workload"},
     "_vault": {"gevent", "azure"},
-    "_expiry": {"jwt"},
+    "_expiry": set(),
     "_secrets": {"_expiry", "_vault", "_workload", "yaml"},
     "_workload": {"dotenv"},
     "_shapes": {"locust"},

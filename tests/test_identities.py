@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from locust.env import Environment
 
-import base64
-import json
-import math
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,7 +13,7 @@ from typing import Any
 import pytest
 
 from _base import MCPUserBase
-from _identities import Identities, WithIdentity, claims_of, ends_at
+from _identities import Identities, WithIdentity
 from _workload import WorkloadError
 from tests.fake_server import MCPServer
 from tests.oauth_standin import OAuthStandin
@@ -262,29 +259,3 @@ def test_callers_with_statistics_of_their_own_share_one_probe_of_the_era(
     discoveries = [name for name in recorded.names if name.endswith(":server/discover")]
     assert sorted(set(discoveries)) == ["any#1:server/discover", "any#2:server/discover"]
     assert probes_and_discoveries == len(discoveries) + 1
-
-
-# ---- when a token ends
-
-
-def token_of(claims: Any) -> str:
-    parts = [json.dumps(part).encode() for part in ({"alg": "none"}, claims)]
-    return ".".join([*(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts), "x"])
-
-
-@pytest.mark.parametrize("ends", [1_800_000_000, 1_800_000_000.5])
-def test_a_web_token_says_when_it_ends(ends: float) -> None:
-    assert ends_at(token_of({"exp": ends, "sub": "ü~?"})) == ends
-
-
-@pytest.mark.parametrize(
-    "token",
-    ["", "ghp_opaque", "a.b.c", "..", token_of({}), token_of([])]
-    + [token_of({"exp": ends}) for ends in ("soon", True, None, math.nan)],
-)
-def test_a_token_that_does_not_say_when_it_ends_has_no_end(token: str) -> None:
-    assert ends_at(token) is None
-
-
-def test_the_claims_of_a_token_are_read_unverified() -> None:
-    assert claims_of(token_of({"scp": "x"}) + "\n") == {"scp": "x"}

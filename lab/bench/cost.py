@@ -59,14 +59,12 @@ class Cost:
         return self.calls / self.seconds
 
 
-def measure(
-    contender: Contender, server: NullServer, seconds: float, warm_s: float = WARM_S
-) -> Cost:
+def measure(contender: Contender, server: NullServer, seconds: float) -> Cost:
     """Run a contender against a server; return what the part of `seconds` after the warm-up cost.
 
     Raises CannotRun where it does not start, or fails.
     """
-    lasts = warm_s + seconds
+    lasts = WARM_S + seconds
     with tempfile.TemporaryFile("w+") as output:
         before = server.stats()
         process = subprocess.Popen(
@@ -80,7 +78,7 @@ def measure(
         )
         try:
             _await_calls(process, server, before.requests)
-            time.sleep(warm_s)
+            time.sleep(WARM_S)
             began, warm, used = time.perf_counter(), server.stats(), usage(process.pid).cpu_s
             status, spent = _await_end(process, lasts + _STARTS_WITHIN_S)
             ended, after = time.perf_counter(), server.stats()
@@ -130,18 +128,14 @@ def _await_end(
 
 
 def interleave(
-    contenders: Sequence[Contender],
-    server: NullServer,
-    rounds: int,
-    seconds: float,
-    warm_s: float = WARM_S,
+    contenders: Sequence[Contender], server: NullServer, rounds: int, seconds: float
 ) -> dict[str, list[Cost]]:
     """Measure all contenders in turn, round after round; return each one's costs by its name."""
     costs: dict[str, list[Cost]] = {each.name: [] for each in contenders}
     for turn in range(rounds):
         # The order is turned as well, so that nobody always runs after the same neighbour.
         for each in (*contenders[turn % len(contenders) :], *contenders[: turn % len(contenders)]):
-            costs[each.name].append(measure(each, server, seconds, warm_s))
+            costs[each.name].append(measure(each, server, seconds))
     return costs
 
 

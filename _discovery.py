@@ -22,7 +22,7 @@ from urllib.parse import urljoin, urlsplit
 import gevent
 import requests
 
-from _metadata import RESOURCE, is_private
+from _metadata import RESOURCE, is_private, well_known
 from _tally import Sent, sent, tallies
 
 TIMEOUT_S = 10.0  # for one request, however its answer trickles
@@ -93,7 +93,7 @@ def challenge_of(header: str) -> dict[str, str]:
 
 def _protected_resource(label: str, url: str, named: str | None) -> dict[str, Any]:
     places = [named] if named else []
-    places += [place for place in _well_known(url) if place != named]
+    places += [place for place in well_known(_origin_of(url), urlsplit(url).path) if place != named]
     document = _find(label, places, RESOURCE, "authorization_servers")
     if document is None:  # 2025-03-26 had no such metadata: the server's own origin issues
         return {"authorization_servers": [_origin_of(url)]}
@@ -110,14 +110,6 @@ def _find(label: str, urls: Iterable[str], what: str, wanted: str) -> dict[str, 
         if status == 200 and document.get(wanted):
             return document
     return None
-
-
-def _well_known(url: str) -> Iterator[str]:
-    path = urlsplit(url).path.rstrip("/")
-    place = f"{_origin_of(url)}/.well-known/oauth-protected-resource"
-    if path:
-        yield f"{place}{path}"
-    yield place
 
 
 def _metadata_of_issuer(issuer: str) -> Iterator[str]:
@@ -168,7 +160,7 @@ def send(label: str, verb: str, url: str, what: str, **more: Any) -> Answer:
     `more` as in `requests.request`. A redirect to elsewhere is the answer: it is not followed.
     """
     for _ in range(SENDINGS_LIMIT):
-        if not _is_private(url):
+        if not is_private(url):
             raise OAuthError(f"{what}, its address is neither https nor this machine's")
         status, headers, document = _send_once(label, verb, url, what, **more)
         target = _target(url, headers)
@@ -177,13 +169,6 @@ def send(label: str, verb: str, url: str, what: str, **more: Any) -> Answer:
             break
         url = target
     return status, headers, document
-
-
-def _is_private(url: str) -> bool:
-    try:
-        return is_private(url)
-    except ValueError:
-        return False
 
 
 def _target(url: str, headers: Mapping[str, str]) -> str:

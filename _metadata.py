@@ -47,23 +47,29 @@ def documents(label: str, host: str, path: str) -> Iterator[Any]:
 
 
 def _urls(host: str, path: str) -> Iterator[str]:
-    """Yield where RFC 9728 has a server's metadata: for its path, then for the whole host.
+    """Yield where a server's metadata may be.
 
-    None for a server in clear text that is not this machine: anybody on the way could name a
+    Nowhere for a server in clear text that is not this machine: anybody on the way could name a
     scope of his own.
     """
-    if not is_private(host):
-        return
-    well_known = f"{host}/.well-known/oauth-protected-resource"
-    bare = path.partition("?")[0].rstrip("/")
+    if is_private(host):
+        yield from well_known(host, path.partition("?")[0])
+
+
+def well_known(origin: str, path: str) -> Iterator[str]:
+    """Yield the places of RFC 9728, 3.1: for the path, then for the whole origin."""
+    place, bare = f"{origin}/.well-known/oauth-protected-resource", path.rstrip("/")
     if bare:
-        yield f"{well_known}{bare}"
-    yield well_known
+        yield f"{place}{bare}"
+    yield place
 
 
 def is_private(url: str) -> bool:
     """Can nobody on the way read what is sent to this URL? https, or http to this machine."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # what a server names need not be a URL
+        return False
     hostname = parts.hostname or ""
     if parts.scheme != "http":
         return parts.scheme == "https" and bool(hostname)

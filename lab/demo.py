@@ -94,10 +94,9 @@ def environment(
     base: Mapping[str, str], servers: Mapping[str, str], pace: str, counts: Mapping[str, int]
 ) -> dict[str, str]:
     """Return Locust's environment: ours without what steers a run, then the stand-ins' and pace."""
-    kept = {n: v for n, v in base.items() if not n.upper().startswith(("LOCUST_", "MCP_"))}
     loopback = "127.0.0.1,localhost"
     return {
-        **kept,
+        **load.unsteered(base),
         **{f"{label.upper()}_USERS": str(count) for label, count in counts.items()},
         **dict(zip(_PAUSES, PACES[pace], strict=True)),
         "MCP_BURST_PROB": "0" if pace in NO_BURSTS else "0.2",

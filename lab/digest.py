@@ -24,7 +24,7 @@ from lab.handshakes import Handshake, handshakes
 from lab.results import Request
 from lab.runs import Run
 from lab.stats import Summary, Window
-from lab.timeline import Point, bucket, points, server_of
+from lab.timeline import Point, bucket, is_call, points, server_of
 from lab.tokens import Step, steps
 
 HOT_PERCENT = 85.0
@@ -210,7 +210,7 @@ def _line(label: str, requests: list[Request], span: Window, load: _Loads) -> Li
 def _calls(groups: dict[str, list[Request]], span: Window) -> list[Summary]:
     servers: dict[str, list[Request]] = {}
     for label, requests in groups.items():
-        if ":tools/call:" in label:
+        if is_call(label):
             servers.setdefault(server_of(label), []).extend(requests)
     return [stats.summarize(servers[n], label=n, span=span) for n in sorted(servers)]
 

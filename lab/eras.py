@@ -16,7 +16,7 @@ from typing import Any
 from lab import stats
 from lab.results import Request
 from lab.stats import Summary, Window
-from lab.timeline import server_of
+from lab.timeline import is_call, server_of
 from lab.units import ms
 
 HANDSHAKE = ("initialize", "notifications/initialized")
@@ -124,7 +124,7 @@ def eras(requests: Sequence[Request], span: Window) -> list[Era]:
         spoken = {
             revision: _spoken(revision, rows, span)
             for revision, rows in sorted(by_revision.items())
-            if any(map(_is_call, rows))
+            if any(is_call(each.label) for each in rows)
         }
         if len(spoken) > 1:
             said = tuple(_sentences(spoken, by_revision))
@@ -138,23 +138,18 @@ def _by_server(requests: Iterable[Request]) -> dict[str, dict[str, list[Request]
     early: dict[_User, list[Request]] = {}
     servers: dict[str, dict[str, list[Request]]] = {}
     for each in requests:
-        user = (each.process, each.user_class, each.session)
-        if not each.revision and user not in last:
-            early.setdefault(user, []).append(each)
+        if not each.revision and each.user not in last:
+            early.setdefault(each.user, []).append(each)
             continue
-        revision = last[user] = each.revision or last[user]
+        revision = last[each.user] = each.revision or last[each.user]
         rows = servers.setdefault(server_of(each.label), {}).setdefault(revision, [])
-        rows += [*early.pop(user, ()), each]
+        rows += [*early.pop(each.user, ()), each]
     return servers
 
 
-def _is_call(each: Request) -> bool:
-    return ":tools/call:" in each.label
-
-
 def _spoken(revision: str, rows: list[Request], span: Window) -> Spoken:
-    calls = [each for each in rows if _is_call(each)]
-    users = {(each.process, each.user_class, each.session) for each in rows}
+    calls = [each for each in rows if is_call(each.label)]
+    users = {each.user for each in rows}
     opened = {name: [0, 0.0] for name in (*HANDSHAKE, DISCOVERY)}
     for each in rows:
         what = each.label.partition(":")[2]
@@ -197,7 +192,7 @@ def difference(one: Iterable[Request], other: Iterable[Request]) -> Difference |
 def _by_tool(rows: Iterable[Request]) -> dict[str, list[float]]:
     tools: dict[str, list[float]] = {}
     for each in rows:
-        if _is_call(each) and each.success:
+        if is_call(each.label) and each.success:
             tools.setdefault(each.label, []).append(each.elapsed_ms)
     return tools
 

@@ -35,17 +35,13 @@ class Handshake:
 
 def handshakes(requests: Sequence[Request]) -> list[Handshake]:
     """Return the price at each server that opened a session, over the users that have any."""
-    opened = {_user(each) for each in requests if each.label.endswith(":initialize")}
+    opened = {each.user for each in requests if each.label.endswith(":initialize")}
     servers: dict[str, list[Request]] = {}
     for each in requests:
-        if not each.session or _user(each) in opened:
+        if not each.session or each.user in opened:
             servers.setdefault(server_of(each.label), []).append(each)
     found = (_handshake(server, rows) for server, rows in sorted(servers.items()))
     return [each for each in found if each is not None]
-
-
-def _user(each: Request) -> tuple[int, str, int]:
-    return each.process, each.user_class, each.session
 
 
 def _handshake(server: str, rows: list[Request]) -> Handshake | None:
@@ -58,8 +54,8 @@ def _handshake(server: str, rows: list[Request]) -> Handshake | None:
             spent[what] += each.elapsed_ms
             opened += what == "initialize" and each.success
         if each.session:
-            first, last = lives.get(_user(each), (each.start, each.end))
-            lives[_user(each)] = (min(first, each.start), max(last, each.end))
+            first, last = lives.get(each.user, (each.start, each.end))
+            lives[each.user] = (min(first, each.start), max(last, each.end))
     if not opened:
         return None
     sum_ms = sum(spent.values())

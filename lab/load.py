@@ -24,6 +24,11 @@ _ASK_LOCUST = (
 )
 
 
+def unsteered(env: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return an environment without what steers a Locust run: for one that is not the caller's."""
+    return {n: v for n, v in env.items() if not n.upper().startswith(("LOCUST_", "MCP_"))}
+
+
 def plan(words: Sequence[str], env: Mapping[str, str], cwd: Path | None = None) -> str:
     """Return the locustfiles that Locust would take with these options, by its own rules."""
     asked = subprocess.run(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -126,9 +125,8 @@ def _plan(server: Server, columns: Sequence[str], port: int) -> list[dict[str, o
 
 
 def _environment(plan: Path) -> dict[str, str]:
-    kept = {n: v for n, v in os.environ.items() if not n.startswith(("LOCUST_", "MCP_"))}
     ours = {"PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1", "PYTHON_DOTENV_DISABLED": "1"}
-    return {**kept, **ours, "REAL_PLAN": str(plan.resolve())}
+    return {**load.unsteered(), **ours, "REAL_PLAN": str(plan.resolve())}
 
 
 def _for_readme(cells: Sequence[Cell]) -> str:

@@ -12,7 +12,7 @@ from lab.markup import grid, section
 from lab.outcome import COULD_NOT_RUN, Outcome
 from lab.plots import BAD, COLOURS, Bar, Series, bars, clock, lines
 from lab.table import HEADINGS, cells
-from lab.timeline import server_of
+from lab.timeline import is_call, server_of
 from lab.units import ms
 
 _STYLE = Path(__file__).with_name("page.css")
@@ -96,7 +96,7 @@ def _waits(digest: Digest) -> str:
     colours = _colours(digest)
     if not digest.calls:
         return ""
-    tools = [line.summary for line in digest.lines if ":tools/call:" in line.summary.label]
+    tools = [line.summary for line in digest.lines if is_call(line.summary.label)]
     longest = max(max(s.avg, s.p90) for s in [*tools, *digest.calls])
     servers = [
         Bar(s.label, s.avg, s.p90, colours[s.label], f"{s.count:,} calls") for s in digest.calls

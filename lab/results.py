@@ -46,6 +46,11 @@ class Request(Sample):
     sent_bytes: int = 0
     received_bytes: int = 0
 
+    @property
+    def user(self) -> tuple[int, str, int]:
+        """Whose it is: one user of one process."""
+        return self.process, self.user_class, self.session
+
 
 def find(place: Path) -> Iterator[tuple[str, io.TextIOBase]]:
     """Yield the name and the open text of each results file in a folder or zip, or of the one.

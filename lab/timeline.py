@@ -35,6 +35,11 @@ def server_of(label: str) -> str:
     return label.partition(":")[0]
 
 
+def is_call(label: str) -> bool:
+    """Is this the statistics name of a tool's calls?"""
+    return ":tools/call:" in label
+
+
 def bucket(seconds: float) -> float:
     """Return a width in seconds that makes at most 120 buckets of the run."""
     widths = (1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 300.0, 600.0)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lab.bench.cost import Contender
 from lab.cli import CannotRun
+from lab.load import unsteered
 
 ROOT = Path(__file__).parents[2]
 PERF = Path(__file__).parents[1] / "perf"
@@ -20,7 +21,6 @@ USERS = 50
 
 def environment(harness: Path, **more: object) -> dict[str, str]:
     """Return our environment without what steers a run, with a harness's folder to import from."""
-    kept = {n: v for n, v in os.environ.items() if not n.upper().startswith(("LOCUST_", "MCP_"))}
     own = {
         "PYTHONPATH": str(harness),
         "PYTHON_DOTENV_DISABLED": "1",
@@ -28,7 +28,7 @@ def environment(harness: Path, **more: object) -> dict[str, str]:
         "no_proxy": "127.0.0.1",
         "MCP_URL": "",
     }
-    return kept | own | {name: str(value) for name, value in more.items()}
+    return unsteered() | own | {name: str(value) for name, value in more.items()}
 
 
 def locust_command(

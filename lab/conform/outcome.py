@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lab.load import unsteered
+
 ROOT = Path(__file__).parents[2]
 SECONDS = 60.0
 """For one scenario; the suite itself gives up after 30."""
@@ -86,8 +88,7 @@ def ask(words: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
 
     A suite that hangs is stopped with all that it started, and that is a failed check.
     """
-    kept = {n: v for n, v in os.environ.items() if not n.startswith(("LOCUST_", "MCP_"))}
-    env = {**kept, "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1,localhost"}
+    env = {**unsteered(), "PYTHONPATH": str(ROOT), "NO_PROXY": "127.0.0.1,localhost"}
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
             [*words, "-o", folder],
